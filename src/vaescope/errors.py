@@ -1,0 +1,52 @@
+"""Every error a user can meet: one sentence that says what must hold, what came, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+
+
+class VaescopeError(Exception):
+    """Base of all errors that a change of input can mend; the command line exits with code 2 on it."""
+
+
+class UnknownNameError(VaescopeError, LookupError):
+    """A name that no registry holds."""
+
+
+class DataError(VaescopeError, ValueError):
+    """Data that cannot be opened or cannot be trained on."""
+
+
+class ConfigurationError(VaescopeError, ValueError):
+    """A setting outside its range, or two settings that exclude each other."""
+
+
+class LatentError(ConfigurationError):
+    """A number of latents that the data or the model cannot have."""
+
+
+class RunError(VaescopeError):
+    """A run folder that is missing, half-written or damaged."""
+
+
+class NonFiniteError(VaescopeError, ArithmeticError):
+    """Training met the first non-finite number (NaN or infinity)."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """The error for a name that is not in a registry, with the nearest known ones first."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UnknownNameError(f"{kind} must be one of {', '.join(names)}; got {name!r}.{hint}")
+
+
+def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
+    """The entry called `name`, or an error that lists the known names."""
+    if name not in table:
+        raise unknown_name(kind, name, table)
+    return table[name]

@@ -1,0 +1,1 @@
+"""The one home of each formula: functions of tensors, no models, no disk, no hidden randomness."""

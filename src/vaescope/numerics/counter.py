@@ -1,0 +1,99 @@
+"""Random numbers as a function of (seed, stream, step, row, column): Philox 4x32-10 (Salmon et al., 2011).
+
+No state is kept, so a run resumes exactly, members of an ensemble do not feel each other, chunks of steps
+can be drawn at once, and the first n columns of a wide draw are the draw of n columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+_LOW = 0xFFFFFFFF
+
+
+def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Four words of 32 random bits, held in int64, for four counter and two key words that broadcast."""
+    first, second, third, fourth = counter
+    low, high = key
+    for _ in range(_ROUNDS):
+        left, right = first * _MULTIPLIERS[0], third * _MULTIPLIERS[1]
+        first, second, third, fourth = (
+            ((right >> 32) & _LOW) ^ second ^ low,
+            right & _LOW,
+            ((left >> 32) & _LOW) ^ fourth ^ high,
+            left & _LOW,
+        )
+        low, high = (low + _WEYL[0]) & _LOW, (high + _WEYL[1]) & _LOW
+    return first, second, third, fourth
+
+
+def stream_number(name: str) -> int:
+    """A 32-bit number for a named stream of randomness."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
+
+
+def derived_seed(seed: int, name: str) -> int:
+    """A seed of its own for a named use of `seed`, for generators that keep state."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1
+
+
+def _words(
+    seeds: Int[Tensor, "*members"], stream: str, steps: Int[Tensor, "*steps"], rows: Tensor, columns: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    device = seeds.device
+    trailing = (1,) * (seeds.ndim + 2)
+    step = steps.to(device).reshape(*steps.shape, *trailing)
+    seed = seeds.reshape(*seeds.shape, 1, 1)
+    row = rows.to(device).unsqueeze(-1)
+    column = torch.arange(columns, device=device)
+    number = torch.full((), stream_number(stream), dtype=torch.int64, device=device)
+    counter = torch.broadcast_tensors(column, row, step, seed)[:3]
+    return philox((*counter, number), (seed & _LOW, (seed >> 32) & _LOW))
+
+
+def uniform(
+    seeds: Int[Tensor, "*members"],
+    stream: str,
+    steps: Int[Tensor, "*steps"],
+    rows: Int[Tensor, "rows"],
+    columns: int,
+) -> Float[Tensor, "*steps *members rows columns"]:
+    """Uniform numbers in [0, 1) with 53 random bits, float64, on the seeds' device."""
+    first, second, _, _ = _words(seeds, stream, steps, rows, columns)
+    return _unit(first, second)
+
+
+def normal(
+    seeds: Int[Tensor, "*members"],
+    stream: str,
+    steps: Int[Tensor, "*steps"],
+    rows: Int[Tensor, "rows"],
+    columns: int,
+) -> Float[Tensor, "*steps *members rows columns"]:
+    """Standard normal numbers by Box and Muller, float64, on the seeds' device."""
+    first, second, third, fourth = _words(seeds, stream, steps, rows, columns)
+    radius = torch.sqrt(-2 * torch.log1p(-_unit(first, second)))
+    return radius * torch.cos(2 * math.pi * _unit(third, fourth))
+
+
+def permutation(
+    seeds: Int[Tensor, "*members"], stream: str, steps: Int[Tensor, "*steps"], items: int
+) -> Int[Tensor, "*steps *members items"]:
+    """A random order of `items` things for each step and member; the same integers on every device."""
+    rows = torch.arange(items, device=seeds.device)
+    first, second, _, _ = _words(seeds, stream, steps, rows, 1)
+    keys = ((first << 31) | (second >> 1)).squeeze(-1)
+    return torch.argsort(keys, dim=-1, stable=True)
+
+
+def _unit(high: Tensor, low: Tensor) -> Tensor:
+    return ((high >> 5).to(torch.float64) * 2.0**26 + (low >> 6)) * 2.0**-53

@@ -1,0 +1,106 @@
+"""Gaussian densities, divergences and sampling (Bonheme, section 2.7)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LOG_TWO_PI = math.log(2 * math.pi)
+
+
+def log_density(
+    x: Float[Tensor, "*batch latents"],
+    mean: Float[Tensor, "*#batch latents"],
+    log_variance: Float[Tensor, "*#batch latents"],
+) -> Float[Tensor, "*batch latents"]:
+    """log N(x_j; mean_j, variance_j) of each coordinate (eq. 2.15 with a diagonal covariance)."""
+    return -0.5 * (LOG_TWO_PI + log_variance + (x - mean).square() * torch.exp(-log_variance))
+
+
+def full_log_density(
+    x: Float[Tensor, "*batch latents"],
+    mean: Float[Tensor, "*#batch latents"],
+    cholesky: Float[Tensor, "*#batch latents latents"],
+) -> Float[Tensor, "*batch"]:
+    """log N(x; mean, A A^T) with A the lower Cholesky factor (eq. 2.15)."""
+    whitened = _solve(cholesky, x - mean)
+    return -0.5 * (x.shape[-1] * LOG_TWO_PI + whitened.square().sum(-1)) - _half_log_det(cholesky)
+
+
+def kl(
+    mean: Float[Tensor, "*batch latents"],
+    log_variance: Float[Tensor, "*batch latents"],
+    other_mean: Float[Tensor, "*#batch latents"],
+    other_log_variance: Float[Tensor, "*#batch latents"],
+) -> Float[Tensor, "*batch latents"]:
+    """KL(N(mean, variance) || N(other_mean, other_variance)) of each coordinate (eq. 2.18, diagonal)."""
+    difference = log_variance - other_log_variance
+    distance = (mean - other_mean).square() * torch.exp(-other_log_variance)
+    return 0.5 * (torch.expm1(difference) - difference + distance)
+
+
+def kl_to_standard(
+    mean: Float[Tensor, "*batch latents"], log_variance: Float[Tensor, "*batch latents"]
+) -> Float[Tensor, "*batch latents"]:
+    """KL(N(mean, variance) || N(0, 1)) of each coordinate (eq. 2.19, diagonal)."""
+    return 0.5 * (torch.expm1(log_variance) - log_variance + mean.square())
+
+
+def full_kl(
+    mean: Float[Tensor, "*batch latents"],
+    cholesky: Float[Tensor, "*batch latents latents"],
+    other_mean: Float[Tensor, "*#batch latents"],
+    other_cholesky: Float[Tensor, "*#batch latents latents"],
+) -> Float[Tensor, "*batch"]:
+    """KL between two Gaussians given by their means and lower Cholesky factors (eq. 2.18)."""
+    ratio = torch.linalg.solve_triangular(other_cholesky, cholesky, upper=False)
+    distance = _solve(other_cholesky, other_mean - mean).square().sum(-1)
+    log_ratio = _half_log_det(other_cholesky) - _half_log_det(cholesky)
+    return 0.5 * (ratio.square().sum((-2, -1)) + distance - mean.shape[-1]) + log_ratio
+
+
+def full_kl_to_standard(
+    mean: Float[Tensor, "*batch latents"], cholesky: Float[Tensor, "*batch latents latents"]
+) -> Float[Tensor, "*batch"]:
+    """KL(N(mean, A A^T) || N(0, I)) (eq. 2.19)."""
+    trace = cholesky.square().sum((-2, -1))
+    return 0.5 * (trace + mean.square().sum(-1) - mean.shape[-1]) - _half_log_det(cholesky)
+
+
+def reparameterise(
+    mean: Float[Tensor, "*batch latents"],
+    log_variance: Float[Tensor, "*batch latents"],
+    noise: Float[Tensor, "*batch latents"],
+) -> Float[Tensor, "*batch latents"]:
+    """A sample of N(mean, variance) from standard noise (eq. 2.16, diagonal)."""
+    return mean + torch.exp(0.5 * log_variance) * noise
+
+
+def full_reparameterise(
+    mean: Float[Tensor, "*batch latents"],
+    cholesky: Float[Tensor, "*batch latents latents"],
+    noise: Float[Tensor, "*batch latents"],
+) -> Float[Tensor, "*batch latents"]:
+    """A sample of N(mean, A A^T) from standard noise (eq. 2.16)."""
+    return mean + (cholesky @ noise.unsqueeze(-1)).squeeze(-1)
+
+
+def entropy(log_variance: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
+    """Differential entropy, in nats, of each coordinate of a diagonal Gaussian."""
+    return 0.5 * (1 + LOG_TWO_PI + log_variance)
+
+
+def full_entropy(cholesky: Float[Tensor, "*batch latents latents"]) -> Float[Tensor, "*batch"]:
+    """Differential entropy, in nats, of N(., A A^T)."""
+    return 0.5 * cholesky.shape[-1] * (1 + LOG_TWO_PI) + _half_log_det(cholesky)
+
+
+def _solve(cholesky: Tensor, vector: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(cholesky, vector.unsqueeze(-1), upper=False).squeeze(-1)
+
+
+def _half_log_det(cholesky: Tensor) -> Tensor:
+    return cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)

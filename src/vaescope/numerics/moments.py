@@ -1,0 +1,58 @@
+"""Mean, variance and covariance over chunks, merged by Chan's update, in float64 on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and scatter (sum of outer products about the mean) of the rows seen so far."""
+
+    count: int
+    mean: Float[Tensor, "columns"]
+    scatter: Float[Tensor, "columns columns"]
+
+    @classmethod
+    def of(cls, rows: Float[Tensor, "items columns"]) -> Moments:
+        """The moments of one chunk."""
+        rows = rows.to(torch.float64)
+        mean = rows.mean(0) if len(rows) else rows.new_zeros(rows.shape[1])
+        centred = rows - mean
+        return cls(len(rows), mean, centred.T @ centred)
+
+    @classmethod
+    def over(cls, chunks: Iterable[Float[Tensor, "_ columns"]]) -> Moments:
+        """The moments of all chunks together; memory holds one chunk at a time."""
+        total: Moments | None = None
+        for chunk in chunks:
+            part = cls.of(chunk)
+            total = part if total is None else total.merge(part)
+        if total is None:
+            raise ValueError("moments need at least one chunk, got none.")
+        return total
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
+        count = self.count + other.count
+        if count == 0:
+            return self
+        shift = other.mean - self.mean
+        share = other.count / count
+        spread = torch.outer(shift, shift) * (self.count * share)
+        return Moments(count, self.mean + shift * share, self.scatter + other.scatter + spread)
+
+    def covariance(self, correction: int = 1) -> Float[Tensor, "columns columns"]:
+        """Scatter / (count - correction): correction 1 is unbiased, 0 is that of the empirical distribution."""
+        if self.count <= correction:
+            raise ValueError(f"covariance needs more than {correction} rows, got {self.count}.")
+        return self.scatter / (self.count - correction)
+
+    def variance(self, correction: int = 1) -> Float[Tensor, "columns"]:
+        """The diagonal of the covariance."""
+        return self.covariance(correction).diagonal().clone()
