@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
-
-Entry = TypeVar("Entry")
+from collections.abc import Iterable
 
 
 class VaescopeError(Exception):
@@ -34,7 +31,11 @@ class RunError(VaescopeError):
 
 
 class NonFiniteError(VaescopeError, ArithmeticError):
-    """Training met the first non-finite number (NaN or infinity)."""
+    """Training met the first non-finite number (NaN or infinity), at `step`, in `term`, on `items`."""
+
+    def __init__(self, message: str, *, term: str, member: int, step: int, items: list[int]) -> None:
+        super().__init__(message)
+        self.term, self.member, self.step, self.items = term, member, step, items
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
@@ -44,9 +45,3 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return UnknownNameError(f"{kind} must be one of {', '.join(names)}; got {name!r}.{hint}")
 
-
-def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    """The entry called `name`, or an error that lists the known names."""
-    if name not in table:
-        raise unknown_name(kind, name, table)
-    return table[name]

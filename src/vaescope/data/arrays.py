@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,11 +18,20 @@ from vaescope.data.dataset import Dataset, Factors
 from vaescope.errors import DataError
 
 CHUNK_BYTES = 16 * 2**20
+LONG_BYTES = 2**30
+LONG_ITEMS = 500
+TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+LARGEST = float(np.finfo(np.float32).max)
+
+Step = TypeVar("Step")
 
 
 @dataclass(frozen=True, repr=False)
 class ArrayDataset(Dataset):
-    """Items stored as uint8 (images: divided by 255 on the way out) or float, in memory or memory-mapped."""
+    """Items as they were given, in memory or memory-mapped, made float32 a batch at a time.
+
+    Whole-number pixels are divided by 255 on the way out; vectors come out as they are.
+    """
 
     name: str
     items: np.ndarray | Tensor
@@ -35,15 +46,19 @@ class ArrayDataset(Dataset):
 
     def batch(self, index: Int[Tensor, "batch"]) -> Float[Tensor, "batch ..."]:
         if isinstance(self.items, Tensor):
-            rows = self.items[index.to(self.items.device)].to(index.device)
+            rows = self.items[index.to(self.items.device)]
         else:
-            rows = torch.from_numpy(np.array(self.items[index.cpu().numpy()])).to(index.device)
-        values = rows.reshape(len(index), *self.shape)
-        return values.to(torch.float32) / 255 if values.dtype == torch.uint8 else values.to(torch.float32)
+            rows = _native(self.items[index.cpu().numpy()], self.is_image)
+        # Moved before it is widened: a byte per pixel crosses to the accelerator, not four.
+        values = rows.to(index.device).reshape(len(index), *self.shape).to(torch.float32).contiguous()
+        return values.div_(255) if self.is_image and rows.dtype == torch.uint8 else values
 
     def to(self, device: torch.device | str) -> ArrayDataset:
-        items = self.items if isinstance(self.items, Tensor) else torch.from_numpy(np.array(self.items))
-        return replace(self, items=items.to(device))
+        if isinstance(self.items, Tensor):
+            return replace(self, items=self.items.to(device))
+        if torch.device(device).type == "cpu":
+            return self
+        return replace(self, items=_native(self.items, self.is_image).to(device))
 
     @property
     def fingerprint(self) -> str:
@@ -63,52 +78,53 @@ def from_array(
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
-    """A data set of the rows of an array or tensor.
+    """A data set of the rows of an array or tensor, which is kept, not copied.
 
     `items x dimensions` holds vectors; `items x height x width`, `items x height x width x channels` and
-    `items x channels x height x width` hold images with 1 or 3 channels, integers in 0..255 or floats in
-    [0, 1]. `image` settles what an array of floats is when its shape alone does not.
+    `items x channels x height x width` hold images with 1 or 3 channels: truth values, integers in 0..255 or
+    floats in [0, 1]. `image=False` takes each item as one vector whatever its shape.
     """
-    rows = array.detach().cpu().numpy() if isinstance(array, Tensor) else np.asanyarray(array)
-    if rows.dtype == object or not (np.issubdtype(rows.dtype, np.number) or rows.dtype == bool):
-        raise DataError(
-            f"{name}: items must be numbers, got an array of type {rows.dtype}. Convert it to floats or uint8."
-        )
-    if np.iscomplexobj(rows):
-        raise DataError(f"{name}: items must be real numbers, got {rows.dtype}. Take the real part or modulus.")
+    rows = _numbers(array, name)
     if rows.ndim < 2:
-        raise DataError(f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}.")
+        raise DataError(
+            f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}. "
+            "Reshape it, with array[:, None] if each item is one number."
+        )
     if len(rows) < 2:
-        raise DataError(f"{name}: at least 2 items are needed to train on and to hold out, got {len(rows)}.")
+        raise _too_few(name, len(rows))
+    if 0 in rows.shape:
+        raise DataError(f"{name}: an item must hold at least one number, got an array of shape {rows.shape}.")
     rows, shape = _arrange(rows, name, image)
     minimum, maximum, digest = _inspect(rows, name)
     if len(shape) == 3:
         rows = _as_pixels(rows, name, minimum, maximum)
-    label_codes = None if labels is None else _codes(labels, len(rows), name, "labels")
+    label_codes = None if labels is None else torch.from_numpy(_codes(labels, len(rows), name, "labels", 1))
     table, factor_codes = _factor_table(factors, factor_names, len(rows), name)
-    return ArrayDataset(name, rows, shape, digest, label_codes, table, factor_codes)
+    return ArrayDataset(name, _held(rows), shape, digest, label_codes, table, factor_codes)
 
 
-def from_torch_dataset(dataset: Any, name: str) -> ArrayDataset:
-    """A data set of the items of a map-style torch Dataset; of a tuple the first is the item, the second its label."""
-    if len(dataset) < 2:
-        raise DataError(f"{name}: at least 2 items are needed to train on and to hold out, got {len(dataset)}.")
-    first = dataset[0]
-    labelled = isinstance(first, (tuple, list)) and len(first) > 1
-    item = np.asarray(first[0] if isinstance(first, (tuple, list)) else first)
-    rows = np.empty((len(dataset), *item.shape), item.dtype)
-    labels = np.empty(len(dataset), np.int64) if labelled else None
-    for position in range(len(dataset)):
-        entry = dataset[position]
-        value = np.asarray(entry[0] if isinstance(entry, (tuple, list)) else entry)
-        if value.shape != item.shape:
+def from_torch_dataset(dataset: Any, name: str | None = None, *, image: bool | None = None) -> ArrayDataset:
+    """A data set of the items of a map-style torch Dataset, read once; of a tuple the second is the label."""
+    name = type(dataset).__name__ if name is None else name
+    if not hasattr(dataset, "__len__"):
+        raise DataError(f"{name}: a torch Dataset must have a length; collect a stream in an array first.")
+    items = len(dataset)
+    if items < 2:
+        raise _too_few(name, items)
+    first, label = _entry(dataset[0], name, 0)
+    rows = np.empty((items, *first.shape), first.dtype)
+    labels = None if label is None else np.empty(items, np.int64)
+    for position in follow(range(items), f"reading {name}", items, long=items > LONG_ITEMS):
+        item, label = _entry(dataset[position], name, position)
+        if (item.shape, item.dtype) != (first.shape, first.dtype):
             raise DataError(
-                f"{name}: all items must have the shape of the first, {item.shape}; item {position} has {value.shape}."
+                f"{name}: all items must have the shape and type of the first, {first.shape} {first.dtype}; "
+                f"item {position} has {item.shape} {item.dtype}. Bring them to one size and type."
             )
-        rows[position] = value
+        rows[position] = item
         if labels is not None:
-            labels[position] = _whole_label(entry[1], name, position)
-    return from_array(rows, name, labels=labels)
+            labels[position] = _whole_label(label, name, position)
+    return from_array(rows, name, labels=labels, image=image)
 
 
 def fingerprint_of(path: Path) -> str:
@@ -118,6 +134,61 @@ def fingerprint_of(path: Path) -> str:
         while block := file.read(CHUNK_BYTES):
             digest.update(block)
     return digest.hexdigest()
+
+
+def follow(steps: Iterable[Step], title: str, total: int, *, long: bool) -> Iterator[Step]:
+    """The steps, with a progress bar on stderr when they take long and stderr is a terminal."""
+    if not long or not sys.stderr.isatty():
+        yield from steps
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(steps, title, total=total, console=Console(stderr=True), transient=True)
+
+
+def _too_few(name: str, items: int) -> DataError:
+    return DataError(f"{name}: at least 2 items are needed, to train on and to hold out, got {items}.")
+
+
+def _is_mapped(rows: np.ndarray) -> bool:
+    """Whether an array still lies in a mapped file: a copy of such an array keeps its class, not its file."""
+    return isinstance(rows, np.memmap) and rows.filename is not None
+
+
+def _numbers(array: Any, name: str) -> np.ndarray:
+    """The array as real numbers, still mapped if it was."""
+    if isinstance(array, Tensor):
+        tensor = array.detach().cpu()
+        array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(f"{name}: items must be known numbers, got a masked array. Fill in or drop items.")
+    rows = array if isinstance(array, np.memmap) else np.asarray(array)
+    if not (np.issubdtype(rows.dtype, np.number) or rows.dtype == bool):
+        raise DataError(f"{name}: items must be numbers, got type {rows.dtype}. Convert to float or uint8.")
+    if np.iscomplexobj(rows):
+        raise DataError(f"{name}: items must be real numbers, got {rows.dtype}. Take the real part.")
+    return rows
+
+
+def _native(rows: np.ndarray, is_image: bool) -> Tensor:
+    """Rows of any numeric type as a tensor: pixels in whole numbers as bytes, all else as float32."""
+    whole = is_image and np.issubdtype(rows.dtype, np.integer)
+    kind = np.uint8 if whole else np.bool_ if rows.dtype == bool else np.float32
+    return torch.from_numpy(np.require(rows, kind, ["C_CONTIGUOUS", "WRITEABLE"]))
+
+
+def _held(rows: np.ndarray) -> np.ndarray | Tensor:
+    """A tensor on the same memory where torch can have one, as it gathers faster; else the array itself."""
+    plain = rows.flags.writeable and rows.dtype.isnative and min(rows.strides) >= 0 and not _is_mapped(rows)
+    return torch.from_numpy(rows) if plain and rows.dtype.name in TORCH_TYPES else rows
+
+
+def _entry(entry: Any, name: str, position: int) -> tuple[np.ndarray, Any]:
+    """The item of one entry of a torch Dataset and its label, or None."""
+    pair = isinstance(entry, (tuple, list))
+    item = _numbers(entry[0] if pair else entry, f"{name}, item {position}")
+    return item, entry[1] if pair and len(entry) > 1 else None
 
 
 def _whole_label(value: Any, name: str, position: int) -> int:
@@ -134,7 +205,9 @@ def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarra
     """The rows as vectors or as channels x height x width (views where possible), and an item's shape."""
     if rows.ndim == 2:
         if image:
-            raise DataError(f"{name}: images need height and width, got rows of {rows.shape[1]} numbers. Reshape them.")
+            raise DataError(
+                f"{name}: images need height and width, got rows of {rows.shape[1]}. Reshape them."
+            )
         return rows, (rows.shape[1],)
     if image is False:
         return rows.reshape(len(rows), -1), (int(np.prod(rows.shape[1:])),)
@@ -153,49 +226,61 @@ def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarra
 def _inspect(rows: np.ndarray, name: str) -> tuple[float, float, str]:
     """The least and the greatest number and a hash of the content, a few megabytes at a time."""
     digest = hashlib.sha256(f"{rows.dtype.str}{rows.shape}".encode())
-    stride = max(1, CHUNK_BYTES // max(1, rows[0].nbytes))
+    stride = max(1, CHUNK_BYTES // rows[0].nbytes)
+    starts = range(0, len(rows), stride)
     minimum, maximum = np.inf, -np.inf
-    for start in range(0, len(rows), stride):
+    for start in follow(starts, f"checking {name}", len(starts), long=rows.nbytes > LONG_BYTES):
         chunk = np.ascontiguousarray(rows[start : start + stride])
         low, high = float(chunk.min()), float(chunk.max())
-        if not np.isfinite(low + high):
-            where = start + int(np.flatnonzero(~np.isfinite(chunk.reshape(len(chunk), -1)).all(1))[0])
+        if not (low >= -LARGEST and high <= LARGEST):
+            bad = ~(np.abs(chunk.reshape(len(chunk), -1)) <= LARGEST).all(1)
             raise DataError(
-                f"{name}: every number must be finite, item {where} holds a NaN or an infinity. "
-                "Drop such items or fill them in."
+                f"{name}: every number must be finite in single precision, item {start + int(bad.argmax())} "
+                "holds a NaN, an infinity or more than 3e38. Drop such items or fill them in."
             )
         minimum, maximum = min(minimum, low), max(maximum, high)
-        digest.update(chunk.tobytes())
+        digest.update(chunk.data)
     if minimum == maximum:
-        raise DataError(
-            f"{name}: the items must differ, all {len(rows)} are constant at {minimum:g}. Check how they were read."
-        )
+        raise DataError(f"{name}: the items must differ, all are {minimum:g}. Check how they were read.")
     return minimum, maximum, digest.hexdigest()
 
 
 def _as_pixels(rows: np.ndarray, name: str, minimum: float, maximum: float) -> np.ndarray:
-    """Whole-number pixels as uint8 in 0..255, floats as they are in [0, 1]."""
-    if rows.dtype == bool:
-        return rows.astype(np.uint8) * np.uint8(255)
+    """Whole-number pixels in 0..255, as uint8 if in memory; floats in [0, 1] and truth values as they are."""
     if np.issubdtype(rows.dtype, np.integer):
         if minimum < 0 or maximum > 255:
-            raise DataError(f"{name}: whole-number pixels must lie in 0..255, got {minimum:g}..{maximum:g}. Rescale.")
-        return rows if rows.dtype == np.uint8 else rows.astype(np.uint8)
+            raise DataError(
+                f"{name}: whole-number pixels must lie in 0..255, got {minimum:g}..{maximum:g}. Rescale them "
+                "or pass image=False to take each item as a vector."
+            )
+        return rows if _is_mapped(rows) else rows.astype(np.uint8, copy=False)
     if minimum < 0 or maximum > 1:
         raise DataError(
-            f"{name}: pixels given as floats must lie in [0, 1], got {minimum:g}..{maximum:g}. Divide by the largest "
-            "value, or pass image=False to take each item as a vector."
+            f"{name}: pixels given as floats must lie in [0, 1], got {minimum:g}..{maximum:g}. Divide by the "
+            "largest value, or pass image=False to take each item as a vector."
         )
     return rows
 
 
-def _codes(values: Any, items: int, name: str, what: str) -> Tensor:
-    codes = torch.as_tensor(np.asarray(values.cpu() if isinstance(values, Tensor) else values))
-    if len(codes) != items:
-        raise DataError(f"{name}: {what} must have one row for each of the {items} items, got {len(codes)}.")
-    if codes.is_floating_point() and not bool((codes == codes.round()).all()):
-        raise DataError(f"{name}: {what} must be whole numbers, got {codes.dtype} with fractions. Bin them first.")
-    return codes.to(torch.int64)
+def _codes(values: Any, items: int, name: str, what: str, *ranks: int) -> np.ndarray:
+    """Class numbers or factor codes as int64: one row for each item, whole and not negative."""
+    codes = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+    if codes.ndim not in ranks or len(codes) != items or codes.size == 0:
+        raise DataError(
+            f"{name}: {what} must have one row for each of the {items} items, got shape {codes.shape}. "
+            "Pass them in the order of the items."
+        )
+    if codes.dtype.kind not in "biuf":
+        raise DataError(f"{name}: {what} must be numbers, got type {codes.dtype}. Number them from 0.")
+    codes = codes.astype(np.uint8) if codes.dtype == bool else codes
+    good = (codes >= 0) & (codes < 2**53) & (codes == np.floor(codes))
+    if not good.all():
+        item = tuple(np.argwhere(~good)[0])
+        raise DataError(
+            f"{name}: {what} must be whole numbers from 0, got {codes[item]:g} for item {item[0]}. "
+            "Number the values 0, 1, 2, ..., or bin them."
+        )
+    return codes.astype(np.int64)
 
 
 def _factor_table(
@@ -203,11 +288,13 @@ def _factor_table(
 ) -> tuple[Factors | None, Tensor | None]:
     if factors is None:
         return None, None
-    codes = _codes(factors, items, name, "factors")
-    codes = codes[:, None] if codes.ndim == 1 else codes
-    if int(codes.min()) < 0:
-        raise DataError(f"{name}: factor codes must be 0, 1, 2, ..., got {int(codes.min())}.")
+    codes = _codes(factors, items, name, "factors", 1, 2).reshape(items, -1)
     names = names or tuple(f"factor {column}" for column in range(codes.shape[1]))
     if len(names) != codes.shape[1]:
-        raise DataError(f"{name}: there must be a name for each of {codes.shape[1]} factors, got {len(names)}.")
-    return Factors(tuple(names), tuple(int(size) + 1 for size in codes.max(0).values)), codes
+        raise DataError(
+            f"{name}: there must be a name for each of {codes.shape[1]} factors, got {len(names)}: {names}. "
+            "Pass as many factor_names as factors has columns."
+        )
+    sizes = tuple(int(largest) + 1 for largest in codes.max(0))
+    kind = torch.int16 if max(sizes) <= torch.iinfo(torch.int16).max else torch.int64
+    return Factors(tuple(names), sizes), torch.from_numpy(codes).to(kind)

@@ -1,0 +1,242 @@
+"""Finding and fetching public files: the user's folder, the user's cache, then a download that is checked."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vaescope.data.idx import read_content
+from vaescope.errors import DataError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+VARIABLE = "VAESCOPE_DATA"
+
+
+@dataclass(frozen=True)
+class PublicFile:
+    """One file of a public data set.
+
+    Attributes:
+        names: the names it may lie under; the first is the one it is published and downloaded under.
+        url: a direct link, or "" when there is none.
+        checksum: "md5:..." or "sha256:..." of the file as published, or "" when unknown.
+        content: the same of its unpacked content, which mirrors that pack anew leave alone; "" when unknown.
+        pictures: the ending of the pictures inside, when a folder of them may stand for the file.
+        optional: whether the set opens without it.
+    """
+
+    names: tuple[str, ...]
+    url: str = ""
+    checksum: str = ""
+    content: str = ""
+    pictures: str = ""
+    optional: bool = False
+
+    @property
+    def checked(self) -> bool:
+        """Whether a checksum can tell this file from any other."""
+        return bool(self.checksum or self.content)
+
+
+@dataclass(frozen=True)
+class PublicSet:
+    """The files of a public data set.
+
+    Attributes:
+        origin: the page they come from.
+        folders: folders of the system that may hold them.
+        shared_names: whether other sets use the same file names, so that only the content tells them apart.
+    """
+
+    name: str
+    origin: str
+    files: tuple[PublicFile, ...]
+    folders: tuple[Path, ...] = ()
+    shared_names: bool = False
+
+
+def user_folder() -> Path | None:
+    """The folder named by the environment variable VAESCOPE_DATA, or None when it is unset."""
+    value = os.environ.get(VARIABLE)
+    return Path(value).expanduser() if value else None
+
+
+def user_cache(name: str) -> Path | None:
+    """Where downloads of a set are kept; None without the package pooch, which knows each system's place."""
+    if importlib.util.find_spec("pooch") is None:
+        return None
+    import pooch
+
+    return Path(pooch.os_cache("vaescope")) / name
+
+
+def find(published: PublicSet, file: PublicFile) -> Path | None:
+    """Where a file lies now, or None."""
+    own, cached = user_folder(), user_cache(published.name)
+    if own and (path := _first([own / published.name], file)):
+        return path
+    if own and (path := _first([own], file)) and not (published.shared_names and _is_foreign(file, path)):
+        return path
+    return _first([*([cached] if cached else []), *published.folders], file)
+
+
+def locate(published: PublicSet) -> str | None:
+    """The folder or file a set opens from now, or None when something would have to be fetched."""
+    paths = [find(published, file) for file in published.files if not file.optional]
+    if not paths or not all(paths):
+        return None
+    return str(paths[0] if len(paths) == 1 else os.path.commonpath([path for path in paths if path]))
+
+
+def obtain(published: PublicSet, file: PublicFile) -> Path:
+    """The path of a file, found or downloaded, with its checksum verified."""
+    path = _found_or_downloaded(published, file)
+    if path.is_file():
+        _verify(published, file, path)
+    return path
+
+
+def read(published: PublicSet, file: PublicFile) -> bytes:
+    """The unpacked content of a file, found or downloaded, with its checksum verified."""
+    path = _found_or_downloaded(published, file)
+    content = read_content(path)
+    _verify(published, file, path, content)
+    return content
+
+
+def missing(published: PublicSet, file: PublicFile, why: str) -> DataError:
+    """The error for a file that is not there: which, where to put it, where it comes from."""
+    needed = [
+        part.names[0] for part in published.files if not part.optional and find(published, part) is None
+    ]
+    names = ", ".join(needed or [file.names[0]])
+    own = user_folder()
+    passed = f" ({foreign} holds something else)" if own and (foreign := _first([own], file)) else ""
+    return DataError(
+        f"{published.name}: {names} must lie in ${VARIABLE}/{published.name}/, nothing was found there or in "
+        f"the user cache{passed}, and {why}. Get it from {published.origin} and put it there."
+    )
+
+
+@contextmanager
+def temporary_beside(target: Path) -> Iterator[Path]:
+    """A path to write to and then move to `target`; what is still there after the block is removed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+class _Bar:
+    """A progress bar with the few methods pooch calls."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self.progress = progress
+        self.task = task
+
+    def _announce(self, size: int) -> None:
+        self.progress.update(self.task, total=size)
+
+    total = property(fset=_announce, doc="The size of the download in bytes, which pooch sets.")
+
+    def update(self, amount: int) -> None:
+        self.progress.advance(self.task, amount)
+
+    def reset(self) -> None:
+        self.progress.reset(self.task)
+
+    def close(self) -> None:
+        self.progress.stop_task(self.task)
+
+
+@contextmanager
+def _progress_bar(title: str) -> Iterator[_Bar]:
+    """A bar on standard error, invisible when that is not a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        yield _Bar(progress, progress.add_task(title, total=None))
+
+
+def _first(folders: list[Path], file: PublicFile) -> Path | None:
+    for path in (folder / name for folder in folders for name in file.names):
+        if path.is_file() or (file.pictures and any(path.glob(f"*{file.pictures}"))):
+            return path
+    return None
+
+
+def _is_foreign(file: PublicFile, path: Path) -> bool:
+    """Whether a file beside the sets' folders is another set's, or damaged; `missing` then tells of it."""
+    try:
+        return not _matches(file, path)
+    except DataError:
+        return True
+
+
+def _found_or_downloaded(published: PublicSet, file: PublicFile) -> Path:
+    own = user_folder()
+    if own and not own.is_dir():
+        raise DataError(f"{VARIABLE} must name a folder, got {str(own)!r}. Make it or unset the variable.")
+    return find(published, file) or _download(published, file)
+
+
+def _download(published: PublicSet, file: PublicFile) -> Path:
+    if not file.url or not file.checked:
+        raise missing(published, file, "it has no public link with a known checksum")
+    folder = user_cache(published.name)
+    if folder is None:
+        raise missing(published, file, "downloading needs the package pooch, which is not installed")
+    import pooch
+
+    target = folder / file.names[0]
+    try:
+        with temporary_beside(target) as part, _progress_bar(f"{published.name}/{target.name}") as bar:
+            pooch.HTTPDownloader(progressbar=bar)(file.url, str(part), None)
+            _verify(published, file, part)
+            os.replace(part, target)
+    except OSError as error:
+        # What requests says of a lost network names its own classes and runs over several lines.
+        text = str(error).partition(" for url")[0]
+        reason = text if len(text) < 100 else type(error).__name__
+        raise missing(published, file, f"downloading {file.url} into {folder} failed ({reason})") from error
+    return target
+
+
+def _verify(published: PublicSet, file: PublicFile, path: Path, content: bytes | None = None) -> None:
+    if not _matches(file, path, content):
+        raise DataError(
+            f"{published.name}: {file.names[0]} must have the published checksum "
+            f"{file.content or file.checksum}, {path} has another. Fetch it again from {published.origin}."
+        )
+
+
+def _matches(file: PublicFile, path: Path, content: bytes | None = None) -> bool:
+    if not file.checked:
+        return True
+    if file.checksum and _file_digest(path, file.checksum.partition(":")[0]) == file.checksum:
+        return True
+    if not file.content:
+        return False
+    algorithm = file.content.partition(":")[0]
+    digest = hashlib.new(algorithm, content or read_content(path), usedforsecurity=False)
+    return f"{algorithm}:{digest.hexdigest()}" == file.content
+
+
+def _file_digest(path: Path, algorithm: str) -> str:
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
+    return f"{algorithm}:{digest.hexdigest()}"

@@ -1,0 +1,226 @@
+"""The user's own files: .npy, .npz, .csv and .tsv, and folders of images."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from vaescope.data.arrays import LONG_ITEMS, ArrayDataset, follow, from_array
+from vaescope.data.images import Size, height_and_width, probe_image, read_image
+from vaescope.errors import DataError
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
+LABEL_KEYS = ("labels", "y")
+FACTOR_KEYS = ("factors", "latents_classes")
+NPY_MAGIC = b"\x93NUMPY"
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def opener(path: Path) -> Callable[..., ArrayDataset]:
+    """The function that opens a file or folder of this kind."""
+    if path.is_dir():
+        return open_folder
+    if path.suffix.lower() not in OPENERS:
+        raise DataError(
+            f"{path} must be a folder of images or a file of type {', '.join(OPENERS)}; got {path.suffix!r}. "
+            "Save the data as one of these, or pass an array."
+        )
+    return OPENERS[path.suffix.lower()]
+
+
+def open_npy(
+    path: Path,
+    *,
+    labels: Any = None,
+    factors: Any = None,
+    factor_names: tuple[str, ...] | None = None,
+    image: bool | None = None,
+) -> ArrayDataset:
+    """The rows of an array saved by numpy; they stay on disk and are read a batch at a time."""
+    with _reading(path, "a .npy file of numbers"):
+        with path.open("rb") as file:
+            if file.read(len(NPY_MAGIC)) != NPY_MAGIC:
+                raise ValueError("it does not begin like one")
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    named = {"labels": labels, "factors": factors, "factor_names": factor_names, "image": image}
+    return from_array(rows, str(path), **named)
+
+
+def open_npz(
+    path: Path,
+    *,
+    key: str | None = None,
+    labels: str | Literal[False] | None = None,
+    factors: str | Literal[False] | None = None,
+    factor_names: tuple[str, ...] | None = None,
+    image: bool | None = None,
+) -> ArrayDataset:
+    """One array of a numpy archive, with the labels and factors beside it.
+
+    The data are the array called `key`, or the only one that is neither labels nor factors, or the only one
+    called images, imgs, x, data or arr_0. Labels are called labels or y, factors factors or latents_classes,
+    unless named here; False leaves them out.
+    """
+    with _reading(path, "a .npz archive of numbers"):
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is not a whole zip archive")
+        with np.load(path, allow_pickle=False) as archive:
+            keys = [name for name in archive.files if name != key]
+            label_key = _beside(path, keys, LABEL_KEYS, labels, "labels")
+            factor_key = _beside(path, keys, FACTOR_KEYS, factors, "factors")
+            data_key = _data_key(path, archive.files, key, {label_key, factor_key})
+            rows = archive[data_key]
+            label_rows = None if label_key is None else archive[label_key]
+            factor_rows = None if factor_key is None else archive[factor_key]
+    named = {"labels": label_rows, "factors": factor_rows, "factor_names": factor_names, "image": image}
+    return from_array(rows, str(path), **named)
+
+
+def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = None) -> ArrayDataset:
+    """The png and jpg images of a folder, by name; its subfolders, if the images lie there, give the labels.
+
+    `size` (height, width) resizes them; `colour` asks for 3 channels or for 1, else any colour file decides.
+    """
+    paths, labels = _image_paths(path)
+    if size is None or colour is None:
+        probes = list(_each(probe_image, paths, f"looking at {path}"))
+        colour = any(in_colour for in_colour, _ in probes) if colour is None else colour
+        size = _common_size(path, paths, [shape for _, shape in probes]) if size is None else size
+    height, width = height_and_width(size)
+    channels = 3 if colour else 1
+    pixels = np.empty((len(paths), channels, height, width), np.uint8)
+
+    def fill(position: int) -> None:
+        pixels[position] = read_image(paths[position], colour=channels == 3, size=(height, width))
+
+    for _ in _each(fill, range(len(paths)), f"reading {path}"):
+        pass
+    return from_array(pixels, str(path), labels=labels)
+
+
+def open_csv(path: Path, *, label: str | int | None = None, header: bool | None = None) -> ArrayDataset:
+    """A table of numbers, one item a line, separated by commas, semicolons or tabs.
+
+    The first line is a header if `header` says so or if none of its cells is a number. `label` picks the column
+    of the labels by its name or its number, counted from 1; words there become 0, 1, 2, ... by alphabet.
+    """
+    with _reading(path, "a table of numbers in UTF-8"):
+        first = _first_rows(path)
+        if header is None:
+            header = not any(_is_number(cell) for cell in first[0])
+        if len(first) < 1 + header:
+            raise DataError(f"{path} must hold a line for each item, got a header alone. Add the numbers.")
+        column = None if label is None else _column(path, label, first[0], header)
+        table, words = _table(path, _separator(path), header, column)
+    if column is None:
+        return from_array(table, str(path))
+    codes = table[:, column].astype(np.int64)
+    labels = np.array(words)[codes]
+    labels = labels.astype(np.float64) if all(map(_is_number, words)) else np.unique(labels, return_inverse=True)[1]
+    return from_array(np.delete(table, column, axis=1), str(path), labels=labels)
+
+
+OPENERS: dict[str, Callable[..., ArrayDataset]] = {
+    ".npy": open_npy,
+    ".npz": open_npz,
+    ".csv": open_csv,
+    ".tsv": open_csv,
+}
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """Turns what a reader says of a damaged file into a sentence that names the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise DataError(
+            f"{path} must be {what}, whole and without pickled objects; reading it failed: {reason}. "
+            "Save or copy it again."
+        ) from error
+
+
+def _each(function: Callable[[Given], Made], given: Iterable[Given], title: str) -> Iterator[Made]:
+    """The function of each thing, in order, computed by several threads: image files are decoded in parallel."""
+    things = list(given)
+    with ThreadPoolExecutor() as pool:
+        yield from follow(pool.map(function, things), title, len(things), long=len(things) > LONG_ITEMS)
+
+
+def _beside(
+    path: Path, keys: list[str], usual: tuple[str, ...], asked: str | Literal[False] | None, what: str
+) -> str | None:
+    """The key of the labels or factors of an archive, or None."""
+    if asked is False:
+        return None
+    found = [name for name in keys if (name in usual if asked is None else name == asked)]
+    if len(found) > 1 or (asked is not None and not found):
+        raise DataError(
+            f"{path}: {what}= must be one of its arrays {', '.join(keys)}, or False for none; got {asked!r}."
+        )
+    return found[0] if found else None
+
+
+def _data_key(path: Path, keys: list[str], asked: str | None, taken: set[str | None]) -> str:
+    free = [name for name in keys if name not in taken and asked in (None, name)]
+    named = [name for name in free if name in DATA_KEYS]
+    for candidates in (free, named):
+        if len(candidates) == 1:
+            return candidates[0]
+    raise DataError(
+        f"{path}: one array of the archive must hold the items, got {', '.join(keys) or 'an empty archive'}"
+        f"{'' if asked is None else f' and key={asked!r}'}. Name the one with key=."
+    )
+
+
+def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
+    """The images of a folder in order, and the number of its subfolder for each, if they lie in subfolders."""
+    direct = _images_in(folder)
+    subfolders = sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")
+    classes = [images for images in map(_images_in, subfolders) if images]
+    if direct and classes:
+        raise DataError(
+            f"{folder}: images must lie in the folder or in subfolders, one for each class, got both: "
+            f"{direct[0].name} and {classes[0][0].relative_to(folder)}. Move one of the two away."
+        )
+    if not direct and not classes:
+        raise DataError(
+            f"{folder}: a folder of data must hold images ({', '.join(IMAGE_SUFFIXES)}), there or one level "
+            "below, got none. Give the folder that holds them."
+        )
+    if direct:
+        return direct, None
+    return sum(classes, []), np.repeat(np.arange(len(classes)), [len(images) for images in classes])
+
+
+def _images_in(folder: Path) -> list[Path]:
+    """The image files by name; hidden ones are other programs' notes, not images."""
+    return sorted(
+        child
+        for child in folder.iterdir()
+        if child.suffix.lower() in IMAGE_SUFFIXES and child.name[0] != "." and child.is_file()
+    )
+
+
+def _common_size(folder: Path, paths: list[Path], sizes: list[tuple[int, int]]) -> tuple[int, int]:
+    for path, size in zip(paths, sizes, strict=True):
+        if size != sizes[0]:
+            raise DataError(
+                f"{folder}: all images must have one size, {paths[0].name} is {sizes[0][0]} x {sizes[0][1]} and "
+                f"{path.name} is {size[0]} x {size[1]} (height x width). Pass size= to resize them."
+            )
+    return sizes[0]

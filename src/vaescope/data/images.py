@@ -1,0 +1,86 @@
+"""Reading and resizing pixels: uint8 arrays of channels x height x width."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from vaescope.errors import ConfigurationError, DataError
+
+GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
+
+Size = int | tuple[int, int]
+
+
+def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
+    """Images (items x channels x height x width, uint8) at a new size, bilinear with antialiasing.
+
+    `size` is (height, width), or one number for a square.
+    """
+    height, width = height_and_width(size)
+    if pixels.shape[2:] == (height, width):
+        return pixels
+    items, channels = pixels.shape[:2]
+    resized = np.empty((items, channels, height, width), np.uint8)
+    for item in range(items):
+        for channel in range(channels):
+            plane = Image.fromarray(np.ascontiguousarray(pixels[item, channel]))
+            resized[item, channel] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
+    return resized
+
+
+def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndarray:
+    """One image file as channels x height x width, upright, black where it is transparent."""
+    target = None if size is None else height_and_width(size)
+    with _opened(path) as image:
+        try:
+            image.load()
+        except (OSError, SyntaxError, ValueError) as error:
+            raise not_an_image(path, error) from error
+        flat = _flattened(ImageOps.exif_transpose(image)).convert("RGB" if colour else "L")
+    if target is not None and flat.size != target[::-1]:
+        flat = flat.resize(target[::-1], Image.Resampling.BILINEAR)
+    pixels = np.asarray(flat)
+    return np.ascontiguousarray(np.moveaxis(pixels, -1, 0)) if colour else pixels[None]
+
+
+def probe_image(path: Path) -> tuple[bool, tuple[int, int]]:
+    """Whether an image file is in colour, and its (height, width), from its header alone."""
+    with _opened(path) as image:
+        width, height = image.size
+        sideways = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+        return image.mode not in GREY_MODES, (width, height) if sideways else (height, width)
+
+
+def height_and_width(size: Size) -> tuple[int, int]:
+    """A size given as one number or as (height, width)."""
+    pair = (size, size) if isinstance(size, int) else tuple(size)
+    if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
+        raise ConfigurationError(f"size must be a number of pixels above 0 or (height, width), got {size!r}.")
+    return pair[0], pair[1]
+
+
+def not_an_image(path: Path, error: Exception) -> DataError:
+    """The error for a file that cannot be read as an image."""
+    return DataError(
+        f"{path} must be a readable image, got: {error}. Replace the file or remove it from the folder."
+    )
+
+
+def _opened(path: Path) -> Image.Image:
+    try:
+        return Image.open(path)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise not_an_image(path, error) from error
+
+
+def _flattened(image: Image.Image) -> Image.Image:
+    """The image in 8 bits, opaque: Pillow's conversion would clip 16 bits and uncover transparent pixels."""
+    if image.mode.startswith("I"):
+        return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
+    if image.has_transparency_data:
+        covered = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", covered.size, "black"), covered)
+    return image

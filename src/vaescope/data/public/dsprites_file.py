@@ -1,0 +1,98 @@
+"""The published dSprites file (Matthey et al., 2017): 737,280 binary images of one sprite, six factors."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vaescope.data import cache
+from vaescope.data.arrays import ArrayDataset, fingerprint_of
+from vaescope.data.cache import PublicFile, PublicSet
+from vaescope.data.dataset import Factors
+from vaescope.data.public.grid import as_grid
+from vaescope.data.source import Source
+from vaescope.errors import DataError
+
+FACTORS = ("color", "shape", "scale", "orientation", "position x", "position y")
+KEYS = ("imgs", "latents_values", "latents_classes")
+FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
+ORIGIN = "https://github.com/google-deepmind/dsprites-dataset"
+
+DSPRITES = PublicSet(
+    "dsprites-file",
+    ORIGIN,
+    (PublicFile((FILE,), f"{ORIGIN}/raw/master/{FILE}", checksum="md5:7da33b31b13a06f4b04a70402ce90c2e"),),
+)
+
+
+def open_dsprites(published: PublicSet = DSPRITES) -> ArrayDataset:
+    """All images of the file, in its order; a grid when every combination of the factors is there once."""
+    path = cache.obtain(published, published.files[0])
+    images, values, classes = _load(path)
+    _check(path, images, values, classes)
+    # In place: a second copy of the published images would take another 3 GB.
+    np.multiply(images, np.uint8(255), out=images)
+    codes = torch.from_numpy(classes.astype(np.int16))
+    sizes = tuple(int(size) + 1 for size in classes.max(axis=0))
+    pixels = images[:, None]
+    table = Factors(FACTORS, sizes)
+    return as_grid(
+        ArrayDataset(published.name, pixels, pixels.shape[1:], fingerprint_of(path), None, table, codes)
+    )
+
+
+def _load(path: Path) -> tuple[np.ndarray, ...]:
+    """The three arrays; the pickled metadata beside them is left alone."""
+    if not zipfile.is_zipfile(path):
+        raise DataError(
+            f"{path} must be an .npz file (a zip of arrays), it is not or it is cut short. Fetch it again."
+        )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            absent = [key for key in KEYS if key not in archive.files]
+            if absent:
+                raise DataError(
+                    f"{path} must hold the arrays {', '.join(KEYS)}, it lacks {', '.join(absent)}. "
+                    f"Fetch the file from {ORIGIN}."
+                )
+            return tuple(archive[key] for key in KEYS)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise DataError(
+            f"{path} must be a whole .npz file, it is damaged ({error}). Fetch it again."
+        ) from error
+
+
+def _check(path: Path, images: np.ndarray, values: np.ndarray, classes: np.ndarray) -> None:
+    if images.ndim != 3 or images.dtype != np.uint8 or len(images) < 2:
+        raise DataError(
+            f"{path}: imgs must be uint8 of items x height x width with 2 items or more, "
+            f"got {images.shape} of {images.dtype}."
+        )
+    if int(images.max()) != 1:
+        raise DataError(f"{path}: the pixels in imgs must be 0 or 1, the largest is {int(images.max())}.")
+    expected = (len(images), len(FACTORS))
+    for key, array in (("latents_values", values), ("latents_classes", classes)):
+        if array.shape != expected:
+            raise DataError(f"{path}: {key} must be items x factors = {expected}, got {array.shape}.")
+    if not np.issubdtype(classes.dtype, np.integer) or int(classes.min()) < 0:
+        raise DataError(
+            f"{path}: latents_classes must be whole numbers from 0, got {classes.dtype} from {classes.min()}."
+        )
+
+
+SOURCES = (
+    Source(
+        DSPRITES.name,
+        "one sprite: square, ellipse or heart (published file)",
+        737280,
+        (1, 64, 64),
+        FACTORS,
+        open_dsprites,
+        partial(cache.locate, DSPRITES),
+    ),
+)

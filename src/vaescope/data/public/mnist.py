@@ -1,0 +1,104 @@
+"""MNIST (LeCun et al., 1998) and Fashion-MNIST (Xiao et al., 2017): 28x28 grey images in IDX files."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vaescope.data import cache
+from vaescope.data.arrays import ArrayDataset
+from vaescope.data.cache import PublicFile, PublicSet
+from vaescope.data.idx import parse_idx
+from vaescope.data.images import resize
+from vaescope.data.source import Source
+from vaescope.errors import DataError
+from vaescope.registry import lookup
+
+IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
+PARTS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
+
+
+def idx_set(
+    name: str, origin: str, mirror: str, digests: tuple[str, ...], folders: tuple[Path, ...] = ()
+) -> PublicSet:
+    """The four files of a set laid out like MNIST; `digests` are the SHA-256 of their unpacked contents."""
+    names = [f"{prefix}-{ending}" for prefix in ("train", "t10k") for ending in (IMAGES, LABELS)]
+    checksums = [f"sha256:{digest}" for digest in digests] or [""] * len(names)
+    files = tuple(
+        PublicFile((file, file.removesuffix(".gz")), mirror + file, content=checksum)
+        for file, checksum in zip(names, checksums, strict=True)
+    )
+    return PublicSet(name, origin, files, folders, shared_names=True)
+
+
+def open_idx_set(published: PublicSet, part: str = "train", size: int | None = None) -> ArrayDataset:
+    """Images and labels of a part ("train", "test" or "all"), resized to size x size if `size` is given."""
+    files = {file.names[0]: file for file in published.files}
+    digest = hashlib.sha256(f"{published.name}/{part}/{size}".encode())
+    images, labels = [], []
+    for prefix in lookup(PARTS, part, "part"):
+        pixels, classes = (cache.read(published, files[f"{prefix}-{ending}"]) for ending in (IMAGES, LABELS))
+        digest.update(hashlib.sha256(pixels).digest() + hashlib.sha256(classes).digest())
+        images.append(parse_idx(pixels, f"{published.name}: {prefix}-{IMAGES}", dimensions=3))
+        labels.append(parse_idx(classes, f"{published.name}: {prefix}-{LABELS}", dimensions=1))
+        if len(images[-1]) != len(labels[-1]):
+            raise DataError(
+                f"{published.name}: there must be a label for each of {len(images[-1])} {prefix} images, "
+                f"got {len(labels[-1])}. The files do not belong together; fetch them again."
+            )
+    items = _join(images, published.name)[:, None]
+    items = items if size is None else resize(items, size)
+    codes = torch.from_numpy(np.concatenate(labels).astype(np.int64))
+    return ArrayDataset(published.name, items, items.shape[1:], digest.hexdigest(), codes)
+
+
+def _join(images: list[np.ndarray], name: str) -> np.ndarray:
+    """The parts one after another; a single part is not copied."""
+    shapes = {part.shape[1:] for part in images}
+    if len(shapes) > 1:
+        raise DataError(f"{name}: train and test images must have one shape, got {sorted(shapes)}.")
+    return images[0] if len(images) == 1 else np.concatenate(images)
+
+
+MNIST = idx_set(
+    "mnist",
+    "http://yann.lecun.com/exdb/mnist/",
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    (
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    ),
+)
+
+FASHION_MNIST = idx_set(
+    "fashion-mnist",
+    "https://github.com/zalandoresearch/fashion-mnist",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    (
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    ),
+    # Debian's package dataset-fashion-mnist installs the files here.
+    (Path("/usr/share/datasets/fashion-mnist"),),
+)
+
+SOURCES = tuple(
+    Source(
+        published.name,
+        summary,
+        60000,
+        (1, 28, 28),
+        (),
+        partial(open_idx_set, published),
+        partial(cache.locate, published),
+    )
+    for published, summary in ((MNIST, "handwritten digits"), (FASHION_MNIST, "articles of clothing"))
+)

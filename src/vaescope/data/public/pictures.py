@@ -1,0 +1,166 @@
+"""Many pictures in a zip or a folder, decoded once into a memory-mapped array in the user cache."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from PIL import Image
+
+from vaescope.data import cache
+from vaescope.data.arrays import follow
+from vaescope.data.images import not_an_image
+from vaescope.errors import DataError
+
+CHUNK = 256
+
+Transform = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The pictures of a zip or a folder, sorted by name.
+
+    Attributes:
+        members: the path of each picture inside `path`.
+        identity: a hash that changes when a picture is added, removed or replaced.
+    """
+
+    path: Path
+    members: tuple[str, ...]
+    identity: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The file name of each picture, without folders."""
+        return tuple(PurePosixPath(member).name for member in self.members)
+
+    def contents(self) -> Iterator[tuple[str, bytes]]:
+        """Each picture's path and undecoded bytes."""
+        if self.path.is_dir():
+            for member in self.members:
+                yield member, (self.path / member).read_bytes()
+            return
+        with zipfile.ZipFile(self.path) as archive:
+            for member in self.members:
+                try:
+                    yield member, archive.read(member)
+                except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+                    raise DataError(
+                        f"{self.path}: {member} is damaged ({error}). Fetch the zip again."
+                    ) from error
+
+
+def list_pictures(path: Path, suffix: str) -> Pictures:
+    """The pictures ending in `suffix` directly in a folder, or anywhere in a zip."""
+    members = _in_folder(path, suffix) if path.is_dir() else _in_zip(path, suffix)
+    if len(members) < 2:
+        raise DataError(f"{path} must hold at least 2 pictures ending in {suffix}, it holds {len(members)}.")
+    identity = hashlib.sha256(repr(sorted(members.items())).encode()).hexdigest()
+    order = sorted(members, key=lambda member: PurePosixPath(member).name)
+    return Pictures(path, tuple(order), identity)
+
+
+def prepared(
+    name: str, pictures: Pictures, mode: str, transform: Transform, recipe: str
+) -> tuple[np.ndarray, str]:
+    """The pictures as a memory-mapped uint8 array (items x channels x height x width) and its SHA-256.
+
+    `mode` is Pillow's ("L" or "RGB"), `transform` maps chunks of pictures of one size, and `recipe` is a
+    short name of both, so that other settings make another file.
+    """
+    folder = cache.user_cache(name)
+    if folder is None:
+        raise DataError(f"{name}: keeping decoded pictures needs the package pooch, which is not installed.")
+    stem = f"pictures-{recipe}-{pictures.identity[:16]}"
+    if not (ready := sorted(folder.glob(f"{stem}-*.npy"))):
+        try:
+            ready = [_build(name, folder, stem, pictures, mode, transform)]
+        except OSError as error:
+            raise DataError(
+                f"{name}: the decoded pictures must be written to {folder}, this failed ({error}). "
+                "Make room or make the folder writable."
+            ) from error
+    return np.load(ready[0], mmap_mode="r"), ready[0].stem.rpartition("-")[2]
+
+
+def _build(name: str, folder: Path, stem: str, pictures: Pictures, mode: str, transform: Transform) -> Path:
+    """Decode all pictures into one file, whose name ends in the hash of its pixels."""
+    digest = hashlib.sha256()
+    count = len(pictures.members)
+    with cache.temporary_beside(folder / stem) as part, part.open("wb") as file:
+        for chunk in _chunks(pictures, mode, f"decoding {name}"):
+            pixels = np.ascontiguousarray(transform(chunk))
+            if file.tell() == 0:
+                header = {"descr": "|u1", "fortran_order": False, "shape": (count, *pixels.shape[1:])}
+                np.lib.format.write_array_header_1_0(file, header)
+            digest.update(pixels.data)
+            file.write(pixels.data)
+        # Closed before it is moved: the last bytes must reach the disk, or fail to, under the temporary name.
+        file.close()
+        target = folder / f"{stem}-{digest.hexdigest()}.npy"
+        os.replace(part, target)
+    return target
+
+
+def _chunks(pictures: Pictures, mode: str, title: str) -> Iterator[np.ndarray]:
+    """The decoded pictures, all of one size, some at a time (items x channels x height x width)."""
+    chunk: list[np.ndarray] = []
+    first: tuple[int, ...] | None = None
+    count = len(pictures.members)
+    for member, content in follow(pictures.contents(), title, count, long=count > CHUNK):
+        pixels = _decode(content, pictures.path / member, mode)
+        first = first or pixels.shape
+        if pixels.shape != first:
+            raise DataError(
+                f"{pictures.path}: all pictures must have the size of the first, {first[2]}x{first[1]}; "
+                f"{member} has {pixels.shape[2]}x{pixels.shape[1]}."
+            )
+        chunk.append(pixels)
+        if len(chunk) == CHUNK:
+            yield np.stack(chunk)
+            chunk = []
+    if chunk:
+        yield np.stack(chunk)
+
+
+def _decode(content: bytes, path: Path, mode: str) -> np.ndarray:
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            pixels = np.asarray(image.convert(mode))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise not_an_image(path, error) from error
+    return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, -1, 0)
+
+
+def _in_folder(path: Path, suffix: str) -> dict[str, tuple[int, int]]:
+    with os.scandir(path) as entries:
+        files = [entry for entry in entries if _wanted(entry.name, suffix) and entry.is_file()]
+    return {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files}
+
+
+def _in_zip(path: Path, suffix: str) -> dict[str, tuple[int, int]]:
+    """The members with their sizes and checksums, which the directory of the zip holds."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except zipfile.BadZipFile as error:
+        raise DataError(
+            f"{path} must be a whole zip file, it is not or it is cut short. Fetch it again."
+        ) from error
+    return {
+        entry.filename: (entry.file_size, entry.CRC) for entry in entries if _wanted(entry.filename, suffix)
+    }
+
+
+def _wanted(member: str, suffix: str) -> bool:
+    """Whether a member is a picture; archives made on a Mac carry hidden twins beginning with a dot."""
+    name = PurePosixPath(member).name
+    return name.endswith(suffix) and not name.startswith(".")

@@ -1,0 +1,10 @@
+"""p(x|z): the distribution of an item given its code."""
+
+from typing import Any
+
+from vaescope.likelihoods.bernoulli import Bernoulli
+from vaescope.likelihoods.gaussian import Gaussian
+
+LIKELIHOODS: dict[str, type[Any]] = {"bernoulli": Bernoulli, "gaussian": Gaussian}
+
+__all__ = ["LIKELIHOODS", "Bernoulli", "Gaussian"]

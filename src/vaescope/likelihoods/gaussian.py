@@ -1,0 +1,71 @@
+"""p(x|z) = N(output, variance I): for data on the whole line, with a fixed or a learned variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.errors import ConfigurationError
+from vaescope.numerics import gaussian
+from vaescope.numerics.distributions import full_precision
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """One variance for all dimensions: `variance` as given, or learned from there on.
+
+    With variance 1/2 and fixed, the negative log-likelihood is the summed squared error plus a constant.
+    """
+
+    variance: float = 1.0
+    learned: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.variance > 0:
+            raise ConfigurationError(f"the variance of a Gaussian likelihood must be positive, got {self.variance}.")
+
+    def module(self) -> GaussianLikelihood:
+        """Decoder output -> distribution of x."""
+        return GaussianLikelihood(self)
+
+
+class GaussianLikelihood(nn.Module):
+    """Holds the log-variance, as a parameter when it is learned."""
+
+    log_variance: Tensor
+
+    def __init__(self, likelihood: Gaussian) -> None:
+        super().__init__()
+        value = torch.tensor(math.log(likelihood.variance))
+        if likelihood.learned:
+            self.log_variance = nn.Parameter(value)
+        else:
+            self.register_buffer("log_variance", value, persistent=False)
+
+    def forward(self, output: Float[Tensor, "batch ..."]) -> GaussianDistribution:
+        return GaussianDistribution(full_precision(output), full_precision(self.log_variance))
+
+
+@dataclass(frozen=True)
+class GaussianDistribution:
+    """Independent Gaussians with the given means and one log-variance."""
+
+    mean: Float[Tensor, "batch ..."]
+    log_variance: Float[Tensor, ""]
+
+    @property
+    def variance(self) -> Float[Tensor, "batch ..."]:
+        """The variance, at every dimension."""
+        return torch.exp(self.log_variance).expand_as(self.mean)
+
+    def sample(self, noise: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+        """A draw from standard noise."""
+        return gaussian.reparameterise(self.mean, self.log_variance.expand_as(self.mean), noise)
+
+    def log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
+        """log p(x|z), summed over the item (Bonheme, eq. 2.15)."""
+        return gaussian.log_density(x, self.mean, self.log_variance.expand_as(self.mean)).flatten(1).sum(1)

@@ -1,0 +1,8 @@
+"""Latent-variable models: nets, posterior, prior and likelihood put together."""
+
+from vaescope.models.architecture import MODELS, Architecture, check_latents
+from vaescope.models.autoencoder import Autoencoder
+from vaescope.models.passes import Pass
+from vaescope.models.vae import VAE
+
+__all__ = ["MODELS", "VAE", "Architecture", "Autoencoder", "Pass", "check_latents"]

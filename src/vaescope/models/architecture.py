@@ -1,0 +1,81 @@
+"""The description of a model: everything but its size and its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from vaescope.errors import ConfigurationError, LatentError
+from vaescope.likelihoods import LIKELIHOODS, Bernoulli
+from vaescope.models.autoencoder import Autoencoder
+from vaescope.models.vae import VAE
+from vaescope.nets import INITIALISATIONS, NETS, Conv, initialise
+from vaescope.posteriors import POSTERIORS, Deterministic, Diagonal
+from vaescope.priors import PRIORS, Standard
+from vaescope.registry import lookup, plain, resolve
+
+MODELS: dict[str, type[Any]] = {"autoencoder": Autoencoder, "vae": VAE}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Names of the parts, or the parts themselves; `build` makes the model."""
+
+    model: str = "vae"
+    net: Any = Conv()
+    posterior: Any = Diagonal()
+    prior: Any = Standard()
+    likelihood: Any = Bernoulli()
+    initialisation: str = "glorot"
+
+    def __post_init__(self) -> None:
+        lookup(MODELS, self.model, "model")
+        lookup(INITIALISATIONS, self.initialisation, "initialisation")
+        for part, table in _PARTS.items():
+            object.__setattr__(self, part, resolve(table, getattr(self, part), part))
+        if (self.model == "autoencoder") != isinstance(self.posterior, Deterministic):
+            raise ConfigurationError(
+                f"model {self.model!r} and posterior {type(self.posterior).__name__} do not go together: "
+                "an autoencoder has the posterior 'deterministic', a VAE one with noise."
+            )
+
+    def build(self, shape: tuple[int, ...], latents: int, seed: int) -> nn.Module:
+        """The model for items of `shape`, with the initial weights of `seed`."""
+        check_latents(latents, shape)
+        model = MODELS[self.model](
+            shape,
+            latents,
+            net=self.net,
+            posterior=self.posterior,
+            prior=self.prior,
+            likelihood=self.likelihood,
+        )
+        initialise(model, self.initialisation, seed)
+        return model
+
+    def plain(self) -> dict[str, Any]:
+        """The table from which `Architecture(**table)` builds an equal one."""
+        parts = {part: plain(table, getattr(self, part), part) for part, table in _PARTS.items()}
+        return {"model": self.model, **parts, "initialisation": self.initialisation}
+
+
+_PARTS: dict[str, dict[str, type[Any]]] = {
+    "net": NETS,
+    "posterior": POSTERIORS,
+    "prior": PRIORS,
+    "likelihood": LIKELIHOODS,
+}
+
+
+def check_latents(latents: int, shape: tuple[int, ...]) -> None:
+    """Between 1 and the number of dimensions of an item."""
+    dimensions = 1
+    for size in shape:
+        dimensions *= size
+    if isinstance(latents, bool) or not isinstance(latents, int) or not 1 <= latents <= dimensions:
+        raise LatentError(
+            f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "
+            f"got {latents!r}. Choose fewer latents, or data with more dimensions."
+        )

@@ -1,0 +1,98 @@
+"""The convolutional pair of the studies (Bonheme, Tables C.3 and D.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.errors import ConfigurationError
+from vaescope.nets.convolution import Convolution, Deconvolution
+
+
+@dataclass(frozen=True)
+class Conv:
+    """Four convolutions of stride 2 and one hidden layer, mirrored by the decoder; any image size and channels.
+
+    `kernels` are the encoder's: (4, 4, 2, 2) as in the studies' code, or (4, 4, 4, 4) as in the thesis' table.
+    The decoder's are 4 x 4 throughout. Sizes that do not halve are padded with zeros below and on the right.
+    Vectors are laid out as images with the channels last, the order that convolutions run fastest in.
+    """
+
+    kernels: tuple[int, ...] = (4, 4, 2, 2)
+    channels: tuple[int, ...] = (32, 32, 64, 64)
+    hidden: int = 256
+
+    def __post_init__(self) -> None:
+        if len(self.kernels) != len(self.channels):
+            raise ConfigurationError(
+                f"kernels and channels must be of one length, got {self.kernels} and {self.channels}."
+            )
+        if any(kernel < 2 or kernel % 2 for kernel in self.kernels):
+            raise ConfigurationError(f"kernels must be even and at least 2, got {self.kernels}. Use 2 or 4.")
+
+    def encoder(self, shape: tuple[int, ...]) -> ConvEncoder:
+        """Image -> features."""
+        return ConvEncoder(self, _image(shape))
+
+    def decoder(self, inputs: int, shape: tuple[int, ...]) -> ConvDecoder:
+        """Code -> the numbers that the likelihood takes, one for each pixel and channel."""
+        return ConvDecoder(self, inputs, _image(shape))
+
+
+class ConvEncoder(nn.Module):
+    """Convolutions, then one hidden layer."""
+
+    def __init__(self, net: Conv, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        channels = shape[0]
+        for filters, kernel in zip(net.channels, net.kernels, strict=True):
+            layers += [Convolution(channels, filters, kernel), nn.ReLU()]
+            channels = filters
+        self.features = net.hidden
+        self.convolutions = nn.Sequential(*layers)
+        self.hidden = nn.Linear(channels * math.prod(_sizes(shape, len(net.channels))[-1]), net.hidden)
+
+    def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch features"]:
+        return torch.relu(self.hidden(self.convolutions(x).permute(0, 2, 3, 1).flatten(1)))
+
+
+class ConvDecoder(nn.Module):
+    """One hidden layer, then deconvolutions."""
+
+    def __init__(self, net: Conv, inputs: int, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        sizes = _sizes(shape, len(net.channels))[::-1]
+        self.start = (*sizes[0], net.channels[-1])
+        self.hidden = nn.Linear(inputs, net.hidden)
+        self.spread = nn.Linear(net.hidden, math.prod(self.start))
+        layers: list[nn.Module] = []
+        filters = (*net.channels[-2::-1], shape[0])
+        channels = net.channels[-1]
+        for count, size in zip(filters, sizes[1:], strict=True):
+            layers += [Deconvolution(channels, count, 4, size), nn.ReLU()]
+            channels = count
+        self.deconvolutions = nn.Sequential(*layers[:-1])
+
+    def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch channels height width"]:
+        image = torch.relu(self.spread(torch.relu(self.hidden(z)))).unflatten(1, self.start)
+        return self.deconvolutions(image.permute(0, 3, 1, 2))
+
+
+def _sizes(shape: tuple[int, int, int], halvings: int) -> list[tuple[int, int]]:
+    sizes = [shape[1:]]
+    for _ in range(halvings):
+        sizes.append((-(-sizes[-1][0] // 2), -(-sizes[-1][1] // 2)))
+    return sizes
+
+
+def _image(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    if len(shape) != 3:
+        raise ConfigurationError(
+            f"net 'conv' takes images (channels x height x width), got items of shape {shape}. Use net 'mlp'."
+        )
+    return shape[0], shape[1], shape[2]

@@ -1,0 +1,108 @@
+"""Fully connected pairs of any widths: MLP, and the pair of the studies (Bonheme, Tables C.4 and D.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.errors import ConfigurationError
+from vaescope.registry import lookup
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "leaky_relu": nn.LeakyReLU,
+    "sigmoid": nn.Sigmoid,
+    "softplus": nn.Softplus,
+}
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Hidden layers of the given widths and activation on each side; images are taken as vectors."""
+
+    encoder_widths: tuple[int, ...] = (400, 400)
+    decoder_widths: tuple[int, ...] = (400, 400)
+    encoder_activation: str = "relu"
+    decoder_activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        for widths in (self.encoder_widths, self.decoder_widths):
+            if any(width < 1 for width in widths):
+                raise ConfigurationError(f"the widths of a net must be at least 1, got {widths}.")
+        for activation in (self.encoder_activation, self.decoder_activation):
+            lookup(ACTIVATIONS, activation, "activation")
+
+    def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
+        """Item -> features."""
+        return VectorEncoder(math.prod(shape), self.encoder_widths, self.encoder_activation)
+
+    def decoder(self, inputs: int, shape: tuple[int, ...]) -> VectorDecoder:
+        """Code -> the numbers that the likelihood takes."""
+        return VectorDecoder(inputs, self.decoder_widths, shape, self.decoder_activation)
+
+
+@dataclass(frozen=True)
+class FullyConnected:
+    """1200-1200 ReLU / three tanh layers of 1200, as in the studies' code (the thesis' table opens with 256)."""
+
+    decoder_widths: tuple[int, ...] = (1200, 1200, 1200)
+
+    def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
+        """Item -> features."""
+        return VectorEncoder(math.prod(shape), (1200, 1200), "relu")
+
+    def decoder(self, inputs: int, shape: tuple[int, ...]) -> VectorDecoder:
+        """Code -> the numbers that the likelihood takes."""
+        return VectorDecoder(inputs, self.decoder_widths, shape, "tanh")
+
+
+@dataclass(frozen=True)
+class Affine:
+    """No hidden layer: the heads and the decoder are affine maps (the linear case of Bonheme, section 4.2)."""
+
+    def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
+        """Item -> the item as a vector."""
+        return VectorEncoder(math.prod(shape), (), "relu")
+
+    def decoder(self, inputs: int, shape: tuple[int, ...]) -> VectorDecoder:
+        """Code -> the numbers that the likelihood takes, W z + b."""
+        return VectorDecoder(inputs, (), shape, "relu")
+
+
+class VectorEncoder(nn.Module):
+    """Flatten, then hidden layers."""
+
+    def __init__(self, inputs: int, widths: tuple[int, ...], activation: str) -> None:
+        super().__init__()
+        self.features = widths[-1] if widths else inputs
+        self.layers = hidden_layers((inputs, *widths), activation)
+
+    def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch features"]:
+        return self.layers(x.flatten(1))
+
+
+class VectorDecoder(nn.Module):
+    """Hidden layers, then an affine map to the item's shape."""
+
+    def __init__(self, inputs: int, widths: tuple[int, ...], shape: tuple[int, ...], activation: str) -> None:
+        super().__init__()
+        self.shape = shape
+        self.layers = hidden_layers((inputs, *widths), activation)
+        self.output = nn.Linear((inputs, *widths)[-1], math.prod(shape))
+
+    def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch ..."]:
+        return self.output(self.layers(z)).unflatten(1, self.shape)
+
+
+def hidden_layers(widths: tuple[int, ...], activation: str) -> nn.Sequential:
+    """Affine maps between the widths, each followed by the activation."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+        layers += [nn.Linear(inputs, outputs), lookup(ACTIVATIONS, activation, "activation")()]
+    return nn.Sequential(*layers)

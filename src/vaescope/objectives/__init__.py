@@ -1,0 +1,11 @@
+"""What training minimises: named per-example terms and their weights."""
+
+from typing import Any
+
+from vaescope.objectives.beta import Beta
+from vaescope.objectives.strengths import strengths, with_strengths
+from vaescope.objectives.terms import Terms
+
+OBJECTIVES: dict[str, type[Any]] = {"beta": Beta}
+
+__all__ = ["OBJECTIVES", "Beta", "Terms", "strengths", "with_strengths"]

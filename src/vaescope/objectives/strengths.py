@@ -1,0 +1,32 @@
+"""The numbers of an objective that members of an ensemble may differ in."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from torch import Tensor
+
+from vaescope.errors import ConfigurationError
+
+
+def strengths(objective: Any) -> dict[str, float]:
+    """The objective's fields that are numbers, by name."""
+    values = {field.name: getattr(objective, field.name) for field in dataclasses.fields(objective)}
+    return {name: value for name, value in values.items() if type(value) in (int, float)}
+
+
+def with_strengths(objective: Any, values: dict[str, Tensor]) -> Any:
+    """The same objective with other numbers: tensors, when it is a member of an ensemble."""
+    return dataclasses.replace(objective, **values)
+
+
+def require(objective: Any, name: str, at_least: float) -> None:
+    """A strength given as a number must be finite and at least `at_least`."""
+    value = getattr(objective, name)
+    if isinstance(value, Tensor):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < at_least:
+        raise ConfigurationError(f"{name} must be a finite number of at least {at_least:g}, got {value!r}.")
+    object.__setattr__(objective, name, float(value))

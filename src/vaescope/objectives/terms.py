@@ -1,0 +1,26 @@
+"""What an objective returns: named terms for each example, and how they add up to a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Terms:
+    """`values[name]` holds one number for each example; the loss is the batch mean of their weighted sum."""
+
+    values: dict[str, Float[Tensor, "batch"]]
+    weights: dict[str, float | Tensor]
+
+    @property
+    def loss(self) -> Float[Tensor, ""]:
+        """What is minimised."""
+        total = sum(self.weights[name] * value for name, value in self.values.items())
+        return total.mean()
+
+    def means(self) -> dict[str, Float[Tensor, ""]]:
+        """The batch mean of the loss and of every term, as kept in the history."""
+        return {"loss": self.loss, **{name: value.mean() for name, value in self.values.items()}}

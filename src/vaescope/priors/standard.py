@@ -1,0 +1,28 @@
+"""p(z) = N(0, I): the prior of the standard VAE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.numerics.distributions import DiagonalGaussian
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Zero mean, unit variance."""
+
+    def module(self, latents: int) -> StandardPrior:
+        """The prior over `latents` latents."""
+        return StandardPrior()
+
+
+class StandardPrior(nn.Module):
+    """Has nothing to learn."""
+
+    def forward(self, mask: Float[Tensor, "latents"]) -> DiagonalGaussian:
+        zero = torch.zeros_like(mask)
+        return DiagonalGaussian(zero, zero)

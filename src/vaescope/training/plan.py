@@ -1,0 +1,76 @@
+"""What is trained and how: the plan that members share, and what each member has of its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from vaescope.errors import ConfigurationError
+from vaescope.objectives import OBJECTIVES, Beta
+from vaescope.registry import lookup, resolve
+from vaescope.training.optimisers import OPTIMISERS, Adam
+
+# name -> (numbers kept in, numbers computed in, whether float32 products may use TF32)
+PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype, bool]] = {
+    "float64": (torch.float64, torch.float64, False),
+    "float32": (torch.float32, torch.float32, False),
+    "tf32": (torch.float32, torch.float32, True),
+    "bfloat16": (torch.float32, torch.bfloat16, True),
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of an ensemble: what may differ from its neighbours."""
+
+    latents: int = 10
+    objective: Any = field(default_factory=Beta)
+    learning_rate: float = 1e-4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "objective", resolve(OBJECTIVES, self.objective, "objective"))
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise ConfigurationError(f"learning_rate must be positive, got {self.learning_rate!r}.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
+            raise ConfigurationError(f"seed must be a whole number from 0 to 2^62 - 1, got {self.seed!r}.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all members of an ensemble share.
+
+    `steps` counts updates. The history has a row every `log_every` steps (the mean over them), and a row on
+    held-out items every `evaluate_every` steps, which must be a multiple.
+    """
+
+    steps: int
+    batch: int = 64
+    optimiser: Any = field(default_factory=Adam)
+    precision: str = "float32"
+    log_every: int = 50
+    evaluate_every: int = 500
+    evaluation_items: int = 2048
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "optimiser", resolve(OPTIMISERS, self.optimiser, "optimiser"))
+        lookup(PRECISIONS, self.precision, "precision")
+        for name in ("steps", "batch", "log_every", "evaluate_every", "evaluation_items"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if self.evaluate_every % self.log_every:
+            raise ConfigurationError(
+                f"evaluate_every must be a multiple of log_every ({self.log_every}), got {self.evaluate_every}."
+            )
+
+    def next_stop(self, step: int) -> int:
+        """The step at which the next row of the history is due."""
+        return min(self.steps, (step // self.log_every + 1) * self.log_every)
+
+    def evaluates_at(self, step: int) -> bool:
+        """Whether held-out items are evaluated after this many steps."""
+        return step == self.steps or step % self.evaluate_every == 0

@@ -1,0 +1,66 @@
+"""The loss of one member as a pure function of its parameters, and what the engines are built from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from vaescope.objectives import strengths, with_strengths
+from vaescope.training.layout import Layout
+from vaescope.training.plan import PRECISIONS, Member, Plan
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model without weights, the objective's form, and what differs between members, stacked.
+
+    `module` is as wide as the widest member; `masks` keeps each member's own latents.
+    """
+
+    module: nn.Module
+    layout: Layout
+    objective: Any
+    plan: Plan
+    masks: Float[Tensor, "members latents"]
+    strengths: dict[str, Float[Tensor, "members"]]
+    rates: Float[Tensor, "members 1"]
+    seeds: Int[Tensor, "members"]
+
+    @classmethod
+    def of(cls, module: nn.Module, members: tuple[Member, ...], plan: Plan, device: torch.device) -> Task:
+        """The task of training `members` inside `module`."""
+        kept, _, _ = PRECISIONS[plan.precision]
+        latents = torch.tensor([member.latents for member in members])
+        widest = int(latents.max())
+        values = [strengths(member.objective) for member in members]
+        return cls(
+            module.to(device=device, dtype=kept),
+            Layout.of(module),
+            members[0].objective,
+            plan,
+            (torch.arange(widest) < latents[:, None]).to(device=device, dtype=kept),
+            {name: torch.tensor([v[name] for v in values], dtype=kept, device=device) for name in values[0]},
+            torch.tensor([[member.learning_rate] for member in members], dtype=kept, device=device),
+            torch.tensor([member.seed for member in members], device=device),
+        )
+
+    def terms(
+        self,
+        vector: Float[Tensor, "size"],
+        mask: Float[Tensor, "latents"],
+        values: dict[str, Tensor],
+        x: Float[Tensor, "batch ..."],
+        noise: Mapping[str, Tensor],
+        step: Int[Tensor, ""],
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The loss and every named term of one member on one batch, averaged over the batch."""
+        kept, computed, _ = PRECISIONS[self.plan.precision]
+        weights = {**self.layout.unpack(vector.to(computed)), "latent_mask": mask.to(computed)}
+        result = functional_call(self.module, weights, (x.to(computed), noise))
+        return with_strengths(self.objective, values)(x.to(kept), result, step).means()

@@ -1,0 +1,167 @@
+"""Training in memory: members of one architecture advance together, row by row of their history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vaescope.data.dataset import Dataset, Subset
+from vaescope.errors import ConfigurationError, NonFiniteError
+from vaescope.models import Architecture
+from vaescope.objectives import strengths
+from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
+from vaescope.training.evaluate import evaluate
+from vaescope.training.layout import Layout
+from vaescope.training.optimisers import empty_slots
+from vaescope.training.order import BatchOrder
+from vaescope.training.plan import PRECISIONS, Member, Plan
+from vaescope.training.step import Task
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a member's history: the means of the named terms up to a step."""
+
+    member: int
+    step: int
+    split: str
+    values: dict[str, float]
+
+
+class Trainer:
+    """Members, the data, and where training stands.
+
+    Training is a function of the plan and the members' seeds: `advance` in one go, in pieces, or after
+    `load` of an earlier state gives the same numbers.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        members: Sequence[Member],
+        plan: Plan,
+        data: Dataset,
+        held_out: Dataset | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.architecture, self.members, self.plan = architecture, tuple(members), plan
+        check_members(self.members)
+        self.device = torch.device(device)
+        on_host = self.device.type == "cpu"
+        self.data = data if on_host else data.to(self.device)
+        self.held_out = held_out if on_host or held_out is None else held_out.to(self.device)
+        kept, _, _ = PRECISIONS[plan.precision]
+        widest = max(member.latents for member in self.members)
+        module = architecture.build(data.shape, widest, seed=0)
+        self.task = Task.of(module, self.members, plan, self.device)
+        parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
+        self.state = State(0, parameters, empty_slots(plan.optimiser, parameters))
+        self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
+        alone = len(self.members) == 1 and on_host
+        self.engine: Alone | Stacked = (Alone if alone else Stacked)(self.task, self.data, self.order)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.state.step >= self.plan.steps
+
+    def load(self, state: State) -> None:
+        """Take up training at an earlier state."""
+        if state.parameters.shape != self.state.parameters.shape or set(state.slots) != set(self.state.slots):
+            raise ConfigurationError(
+                f"a state must hold {tuple(self.state.parameters.shape)} parameters and the slots "
+                f"{sorted(self.state.slots)}, got {tuple(state.parameters.shape)} and {sorted(state.slots)}."
+            )
+        self.state.restore(state)
+
+    def advance(self) -> list[Row]:
+        """Train to the next row of the history, and evaluate where one is due."""
+        before, stop = self.state.copy(), self.plan.next_stop(self.state.step)
+        with product_precision(self.plan.precision):
+            records = self.engine.run(self.state, stop)
+            self._stop_if_not_finite(records, before)
+            rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
+            if self.held_out is not None and self.plan.evaluates_at(stop):
+                means = evaluate(self.task, self.state.parameters, self.held_out, stop)
+                rows += self._rows("test", means)
+        return rows
+
+    def model(self, member: int = 0) -> nn.Module:
+        """A member as a model of its own, with its own number of latents, on the CPU."""
+        own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
+        layout = Layout.of(own)
+        vector = self.task.layout.crop(self.state.parameters[member].cpu(), layout)
+        own.to(vector.dtype).load_state_dict(layout.unpack(vector), strict=True)
+        return own.eval()
+
+    def member_state(self, member: int) -> State:
+        """A member's part of the state, as the model trained alone would have it."""
+        own = Layout.of(self.architecture.build(self.data.shape, self.members[member].latents, seed=0))
+
+        def crop(stacked: Tensor) -> Tensor:
+            return self.task.layout.crop(stacked[member].cpu(), own)[None]
+
+        slots = {name: crop(slot) for name, slot in self.state.slots.items()}
+        return State(self.state.step, crop(self.state.parameters), slots)
+
+    def _initial(self, member: Member) -> Tensor:
+        own = self.architecture.build(self.data.shape, member.latents, member.seed)
+        return self.task.layout.pack(dict(own.named_parameters()))
+
+    def _rows(self, split: str, means: dict[str, Tensor]) -> list[Row]:
+        return [
+            Row(member, self.state.step, split, {name: float(mean[member]) for name, mean in means.items()})
+            for member in range(len(self.members))
+        ]
+
+    def _stop_if_not_finite(self, records: Records, before: State) -> None:
+        found = _first_not_finite(records)
+        if found is None:
+            return
+        position, member, term = found
+        step = before.step + position
+        # The last good state: the same steps again, up to the one that broke.
+        self.state.restore(before)
+        if position:
+            self.engine.run(self.state, step)
+        items = self.order.indices(range(step, step + 1))[0, member].cpu()
+        items = self.data.index.cpu()[items] if isinstance(self.data, Subset) else items
+        who = self.members[member]
+        settings = ", ".join(f"{name} {value:g}" for name, value in strengths(who.objective).items())
+        value = float(records[term][position, member])
+        raise NonFiniteError(
+            f"{term} must stay finite, it became {value} at step {step} for member {member} (seed {who.seed}, "
+            f"{who.latents} latents, {settings}, learning rate {who.learning_rate:g}), on the items "
+            f"{items.tolist()}. Lower the learning rate, look at these items, or use precision 'float64'.",
+            term=term,
+            member=member,
+            step=step,
+            items=items.tolist(),
+        )
+
+
+def check_members(members: tuple[Member, ...]) -> None:
+    """At least one member, and one form of objective among them."""
+    if not members:
+        raise ConfigurationError("an ensemble needs at least one member, got none.")
+    kinds: set[Any] = {type(member.objective) for member in members}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ConfigurationError(
+            f"members of an ensemble must share one form of objective and differ in its strengths, got {names}. "
+            "Train them as separate ensembles."
+        )
+
+
+def _first_not_finite(records: Records) -> tuple[int, int, str] | None:
+    """The step (within the record), the member and the term of the first number that is not finite."""
+    names = [name for name in records if name != "loss"] + ["loss"]
+    broken = torch.stack([~torch.isfinite(records[name]) for name in names], dim=-1)
+    if not broken.any():
+        return None
+    position, member, term = (int(number) for number in broken.nonzero()[0])
+    return position, member, names[term]
