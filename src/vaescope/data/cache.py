@@ -180,7 +180,7 @@ def _first(folders: list[Path], file: PublicFile) -> Path | None:
 
 
 def _is_foreign(file: PublicFile, path: Path) -> bool:
-    """Whether a file beside the sets' folders is another set's, or damaged; `missing` then tells of it."""
+    """Whether a file is another set's or damaged, where that is no error by itself."""
     try:
         return not _matches(file, path)
     except DataError:
@@ -206,7 +206,12 @@ def _download(published: PublicSet, file: PublicFile) -> Path:
     try:
         with temporary_beside(target) as part, _progress_bar(f"{published.name}/{target.name}") as bar:
             pooch.HTTPDownloader(progressbar=bar)(file.url, str(part), None)
-            _verify(published, file, part)
+            if _is_foreign(file, part):
+                raise DataError(
+                    f"{published.name}: {file.url} must have the published checksum "
+                    f"{file.content or file.checksum}, what came has another and was not kept. Get "
+                    f"{target.name} from {published.origin} and put it into ${VARIABLE}/{published.name}/."
+                )
             os.replace(part, target)
     except OSError as error:
         # What requests says of a lost network names its own classes and runs over several lines.
@@ -220,7 +225,8 @@ def _verify(published: PublicSet, file: PublicFile, path: Path, content: bytes |
     if not _matches(file, path, content):
         raise DataError(
             f"{published.name}: {file.names[0]} must have the published checksum "
-            f"{file.content or file.checksum}, {path} has another. Fetch it again from {published.origin}."
+            f"{file.content or file.checksum}, {path} has another. Delete that file and fetch it again "
+            f"from {published.origin}."
         )
 
 
@@ -237,6 +243,9 @@ def _matches(file: PublicFile, path: Path, content: bytes | None = None) -> bool
 
 
 def _file_digest(path: Path, algorithm: str) -> str:
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
     return f"{algorithm}:{digest.hexdigest()}"

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -53,8 +54,7 @@ def open_npy(
             if file.read(len(NPY_MAGIC)) != NPY_MAGIC:
                 raise ValueError("it does not begin like one")
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    named = {"labels": labels, "factors": factors, "factor_names": factor_names, "image": image}
-    return from_array(rows, str(path), **named)
+    return from_array(rows, str(path), labels=labels, factors=factors, factor_names=factor_names, image=image)
 
 
 def open_npz(
@@ -83,8 +83,9 @@ def open_npz(
             rows = archive[data_key]
             label_rows = None if label_key is None else archive[label_key]
             factor_rows = None if factor_key is None else archive[factor_key]
-    named = {"labels": label_rows, "factors": factor_rows, "factor_names": factor_names, "image": image}
-    return from_array(rows, str(path), **named)
+    return from_array(
+        rows, str(path), labels=label_rows, factors=factor_rows, factor_names=factor_names, image=image
+    )
 
 
 def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = None) -> ArrayDataset:
@@ -112,22 +113,26 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
 def open_csv(path: Path, *, label: str | int | None = None, header: bool | None = None) -> ArrayDataset:
     """A table of numbers, one item a line, separated by commas, semicolons or tabs.
 
-    The first line is a header if `header` says so or if none of its cells is a number. `label` picks the column
-    of the labels by its name or its number, counted from 1; words there become 0, 1, 2, ... by alphabet.
+    The first line is a header if `header` says so or if none of its cells is a number. `label` picks the
+    column of the labels by name or by number, counted from 1; words there become 0, 1, 2, ... by alphabet.
     """
     with _reading(path, "a table of numbers in UTF-8"):
-        first = _first_rows(path)
-        if header is None:
-            header = not any(_is_number(cell) for cell in first[0])
-        if len(first) < 1 + header:
-            raise DataError(f"{path} must hold a line for each item, got a header alone. Add the numbers.")
-        column = None if label is None else _column(path, label, first[0], header)
-        table, words = _table(path, _separator(path), header, column)
+        first = [cells for _, cells in islice(_lines(path), 2)]
+        if not first:
+            raise DataError(f"{path} must hold a line for each item, got an empty file. Add the numbers.")
+        header = not any(map(_is_number, first[0])) if header is None else header
+        if header and (len(first) < 2 or len(first[0]) != len(first[1])):
+            raise DataError(
+                f"{path}: a header must be followed by lines of as many cells, got {len(first[0])} names, "
+                f"then {len(first[1]) if len(first) > 1 else 'no'} cells. Mend the header or remove it."
+            )
+        column = None if label is None else _column(path, label, first[0])
+        table, words = _table(path, header, column)
     if column is None:
         return from_array(table, str(path))
-    codes = table[:, column].astype(np.int64)
-    labels = np.array(words)[codes]
-    labels = labels.astype(np.float64) if all(map(_is_number, words)) else np.unique(labels, return_inverse=True)[1]
+    texts = np.array(words)[table[:, column].astype(np.int64)]
+    numbered = all(map(_is_number, words))
+    labels = texts.astype(np.float64) if numbered else np.unique(texts, return_inverse=True)[1]
     return from_array(np.delete(table, column, axis=1), str(path), labels=labels)
 
 
@@ -146,7 +151,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, OSError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).rstrip(".") or type(error).__name__
         raise DataError(
             f"{path} must be {what}, whole and without pickled objects; reading it failed: {reason}. "
@@ -155,7 +160,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
 
 
 def _each(function: Callable[[Given], Made], given: Iterable[Given], title: str) -> Iterator[Made]:
-    """The function of each thing, in order, computed by several threads: image files are decoded in parallel."""
+    """The function of each thing, in order, computed by several threads, as decoding leaves Python free."""
     things = list(given)
     with ThreadPoolExecutor() as pool:
         yield from follow(pool.map(function, things), title, len(things), long=len(things) > LONG_ITEMS)
@@ -188,7 +193,7 @@ def _data_key(path: Path, keys: list[str], asked: str | None, taken: set[str | N
 
 
 def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
-    """The images of a folder in order, and the number of its subfolder for each, if they lie in subfolders."""
+    """The images of a folder in order and, if they lie in subfolders, the number of each one's subfolder."""
     direct = _images_in(folder)
     subfolders = sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")
     classes = [images for images in map(_images_in, subfolders) if images]
@@ -204,7 +209,9 @@ def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
         )
     if direct:
         return direct, None
-    return sum(classes, []), np.repeat(np.arange(len(classes)), [len(images) for images in classes])
+    return list(chain.from_iterable(classes)), np.repeat(
+        np.arange(len(classes)), [len(images) for images in classes]
+    )
 
 
 def _images_in(folder: Path) -> list[Path]:
@@ -220,7 +227,79 @@ def _common_size(folder: Path, paths: list[Path], sizes: list[tuple[int, int]]) 
     for path, size in zip(paths, sizes, strict=True):
         if size != sizes[0]:
             raise DataError(
-                f"{folder}: all images must have one size, {paths[0].name} is {sizes[0][0]} x {sizes[0][1]} and "
-                f"{path.name} is {size[0]} x {size[1]} (height x width). Pass size= to resize them."
+                f"{folder}: all images must have one size, {paths[0].name} is {sizes[0][0]} x {sizes[0][1]} "
+                f"and {path.name} is {size[0]} x {size[1]} (height x width). Pass size= to resize them."
             )
     return sizes[0]
+
+
+def _separator(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        line = next((line for line in file if line.strip()), "")
+    return next((separator for separator in "\t;" if separator in line), ",")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line of a table that is not blank."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=_separator(path))
+        for cells in reader:
+            if len(cells) > 1 or "".join(cells).strip():
+                yield reader.line_num, cells
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _column(path: Path, label: str | int, names: list[str]) -> int:
+    """The position of the column of labels, given by its name in the first line or its number from 1."""
+    if label in names:
+        return names.index(str(label))
+    if str(label).isdecimal() and 1 <= int(label) <= len(names):
+        return int(label) - 1
+    raise DataError(
+        f"{path}: label must be a column, by number from 1 to {len(names)} or by name in the first line "
+        f"({', '.join(names[:8])}{', ...' if len(names) > 8 else ''}); got {label!r}."
+    )
+
+
+def _table(path: Path, header: bool, column: int | None) -> tuple[np.ndarray, list[str]]:
+    """The numbers, with the column of labels replaced by positions in the list of its distinct texts."""
+    words: dict[str, int] = {}
+    converters: dict[int | str, Callable[[str], int]] = {}
+    if column is not None:
+        converters[column] = lambda cell: words.setdefault(cell.strip(), len(words))
+    with path.open(encoding="utf-8-sig") as file:
+        lines = islice((line for line in file if line.strip()), int(header), None)
+        form: dict[str, Any] = {"delimiter": _separator(path), "quotechar": '"', "comments": None, "ndmin": 2}
+        try:
+            return np.loadtxt(lines, converters=converters or None, encoding="utf-8", **form), list(words)
+        except ValueError as error:
+            bad = _bad_cell(path, header, column)
+            if bad is None:
+                raise
+            raise bad from error
+
+
+def _bad_cell(path: Path, header: bool, column: int | None) -> DataError | None:
+    """The error for the first cell that is no number or the first line of another length, if there is one."""
+    width = None
+    for line, cells in islice(_lines(path), int(header), None):
+        width = width or len(cells)
+        if len(cells) != width:
+            return DataError(
+                f"{path}: every line must have as many cells as the first, {width}; line {line} has "
+                f"{len(cells)}. Complete the line or remove it."
+            )
+        for position, cell in enumerate(cells):
+            if position != column and not _is_number(cell):
+                return DataError(
+                    f"{path}: every cell must be a number, line {line}, column {position + 1} is {cell!r}. "
+                    "Mend it, pass label= if its column holds classes, or header=True if line 1 holds names."
+                )
+    return None

@@ -68,8 +68,8 @@ def pinwheel(
     """Arms of a pinwheel in the plane, one for each label (Adams, 2008; settings of Mathieu et al.).
 
     A point starts at (1 + along * e1, across * e2), e1 and e2 standard normal, and turns by the angle of its
-    arm plus rate * exp(its first coordinate). Mathieu et al. call `along` the tangential and `across` the radial
-    spread, because the generator they used applies each to the other's axis; the points are theirs.
+    arm plus rate * exp(its first coordinate). Mathieu et al. call `along` the tangential and `across` the
+    radial spread, because the generator they used applies each to the other's axis.
     """
     _check_counts(classes=(classes, 1), per_class=(per_class, 2), seed=(seed, 0))
     _check_spreads(along=along, across=across)
@@ -125,7 +125,7 @@ def _embedded(
     items, width = inner.shape
     _check_spreads(noise=noise)
     frame, upper = torch.linalg.qr(_normal(f"{name}/frame", seed, ambient, width))
-    # A library may pick the sign of a column of its QR factor: fix it, so that the set is the same everywhere.
+    # A library may pick the sign of each column of a QR factor: fix it, so that the set is one everywhere.
     frame = frame * upper.diagonal().sign()
     points = inner @ frame.T
     if noise > 0:

@@ -79,10 +79,17 @@ class Trainer:
         self.state.restore(state)
 
     def advance(self) -> list[Row]:
-        """Train to the next row of the history, and evaluate where one is due."""
+        """Train to the next row of the history, and evaluate where one is due.
+
+        Stopped on the way, it leaves the state where it was before; on a non-finite number, at the last good step.
+        """
         before, stop = self.state.copy(), self.plan.next_stop(self.state.step)
         with product_precision(self.plan.precision):
-            records = self.engine.run(self.state, stop)
+            try:
+                records = self.engine.run(self.state, stop)
+            except BaseException:
+                self.state.restore(before)
+                raise
             self._stop_if_not_finite(records, before)
             rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
             if self.held_out is not None and self.plan.evaluates_at(stop):

@@ -14,8 +14,8 @@ from vaescope.data.dsprites.sprites import PaintedSprites, Sprites
 from vaescope.data.source import Source
 from vaescope.errors import DataError
 
-# Every third of the 39 angles: evenly round the circle, and a square's quarter turns fall between them, so that
-# all 4,212 images differ.
+# Every third of the 39 angles: evenly round the circle, and no two of them near a quarter turn apart, so that
+# all images differ, squares too.
 SMALL = Grid(scales=(1, 3, 5), orientations=tuple(range(0, 39, 3)), positions=tuple(range(0, 32, 6)))
 
 
@@ -43,7 +43,7 @@ def open_scream(background: str | os.PathLike[str] | None = None, seed: int = 0)
     """Sprites that invert a random patch of the image file `background`."""
     if background is None:
         raise DataError(
-            "dsprites-scream: the option background must name an image file to cut patches from, and none came. "
+            "dsprites-scream: the option background must name an image file to cut patches from, got none. "
             "Pass background=PATH, for instance of Munch's The Scream."
         )
     return PaintedSprites.of("dsprites-scream", Scream.of(_seed(seed, "dsprites-scream"), Path(background)))

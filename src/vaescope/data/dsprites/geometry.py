@@ -23,10 +23,10 @@ SCALES = np.linspace(0.5, 1, 6)
 ANGLES = 2 * np.pi * (np.arange(40) % 39) / 39
 CENTRES = 15.5 + 32 * np.linspace(0, 1, 32)
 
-# Half width and half height of the square and the ellipse at scale 1; what u and v are measured in for the heart.
+# What u and v are measured in: at scale 1 the half width and half height of the square and the ellipse.
 UNITS = {SQUARE: (9.6, 9.6), ELLIPSE: (12.75, 7.225), HEART: (0.5995 * 16, 0.6615)}
 HEART_DROP = 1.438 / 0.6615
-# No sprite reaches further from its centre than the corner of the largest square, 9.6 * sqrt(2) = 13.58 pixels.
+# No sprite reaches further from its centre than the largest square, 9.6 * sqrt(2) = 13.58.
 REACH = 13.6
 WINDOW = 28
 
@@ -127,8 +127,8 @@ def _inside(
 def _inside_heart(u_squared: Tensor, v: Tensor) -> Tensor:
     """Whether (u, v) lies in the curve u = sin^3 t, v = -(13 cos t - 5 cos 2t - 2 cos 3t - cos 4t) - drop.
 
-    With q = sin^2 t = |u|^(2/3) the curve meets a given u at v = middle +- sqrt(1 - q) (11 + 8 q), and nowhere
-    when |u| > 1, where the square of the half height below is negative.
+    With q = sin^2 t = |u|^(2/3) the curve meets a given u at v = middle +- sqrt(1 - q) (11 + 8 q), and
+    nowhere when |u| > 1, where the square of the half height below is negative.
     """
     q = u_squared.pow(1 / 3)
     middle = (8 * q - 18) * q + (6 - HEART_DROP)

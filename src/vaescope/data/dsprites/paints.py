@@ -19,7 +19,7 @@ from vaescope.errors import DataError
 from vaescope.numerics import counter
 
 THUMBNAIL = (350, 274)
-"""Backgrounds are shrunk into this width and height, as in disentanglement_lib, so that a patch shows something."""
+"""Backgrounds are shrunk into this width and height, as in disentanglement_lib."""
 
 _CHANNEL_BITS = 17
 """A uniform number has 53 random bits: enough for three channels."""

@@ -49,7 +49,7 @@ class Sprites(Dataset):
 
 @dataclass(frozen=True, repr=False)
 class PaintedSprites(Dataset):
-    """Sprites in three channels, painted with randomness that is a function of the seed and the item's index."""
+    """Sprites in three channels, painted with randomness that is a function of seed and index."""
 
     name: str
     sprites: Sprites

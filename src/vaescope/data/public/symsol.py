@@ -22,14 +22,8 @@ SHAPE = re.compile("|".join(SHAPES))
 
 SYMSOL = PublicSet(
     "symsol_reduced",
-    "https://data.kent.ac.uk/436/",
-    (
-        PublicFile(
-            ("symsol_reduced.zip", "symsol_reduced"),
-            "https://data.kent.ac.uk/436/1/symsol_reduced.zip",
-            pictures=".png",
-        ),
-    ),
+    "https://data.kent.ac.uk/436/1/symsol_reduced.zip",
+    (PublicFile(("symsol_reduced.zip", "symsol_reduced"), pictures=".png"),),
 )
 
 

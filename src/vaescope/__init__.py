@@ -1,0 +1,66 @@
+"""See which of a VAE's latents are alive, how many it needs, and what they mean."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from vaescope import likelihoods, models, nets, objectives, posteriors, priors
+    from vaescope.data import Dataset, open_dataset
+    from vaescope.errors import VaescopeError
+    from vaescope.representation import Representation, encode
+    from vaescope.runs import Run, Store, fit, fit_many
+    from vaescope.training import Member
+
+# Public name -> module that holds it; loaded when first used, so that `import vaescope` costs nothing.
+_HOMES = {
+    "Dataset": "vaescope.data",
+    "Member": "vaescope.training",
+    "Representation": "vaescope.representation",
+    "Run": "vaescope.runs",
+    "Store": "vaescope.runs",
+    "VaescopeError": "vaescope.errors",
+    "encode": "vaescope.representation",
+    "fit": "vaescope.runs",
+    "fit_many": "vaescope.runs",
+    "open_dataset": "vaescope.data",
+}
+_PACKAGES = ("likelihoods", "models", "nets", "objectives", "posteriors", "priors")
+
+__all__ = [
+    "Dataset",
+    "Member",
+    "Representation",
+    "Run",
+    "Store",
+    "VaescopeError",
+    "__version__",
+    "encode",
+    "fit",
+    "fit_many",
+    "likelihoods",
+    "models",
+    "nets",
+    "objectives",
+    "open_dataset",
+    "posteriors",
+    "priors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _PACKAGES:
+        value = importlib.import_module(f"vaescope.{name}")
+    else:
+        raise AttributeError(f"module 'vaescope' has no attribute {name!r}; it has {', '.join(__all__)}.")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

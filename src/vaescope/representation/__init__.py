@@ -1,0 +1,5 @@
+"""The only stage that calls a trained model: data in, codes out."""
+
+from vaescope.representation.encode import Representation, encode
+
+__all__ = ["Representation", "encode"]

@@ -1,0 +1,83 @@
+"""The configuration of a run: everything its weights depend on, and the identity made from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from vaescope.data.dataset import Dataset, describe
+from vaescope.models import Architecture
+from vaescope.objectives import OBJECTIVES
+from vaescope.registry import plain
+from vaescope.training import OPTIMISERS, Member, Plan
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the held-out items were drawn; none are when `held_out` is 0."""
+
+    held_out: float | int = 0.1
+    seed: int = 0
+
+    def of(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
+        """The items to train on and the held-out ones."""
+        return data.split(self.held_out, self.seed) if self.held_out else (data, None)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One run: data, split, architecture, plan, and what is this member's own."""
+
+    data: dict[str, Any]
+    split: Split
+    architecture: Architecture
+    plan: Plan
+    member: Member
+
+    @classmethod
+    def of(cls, data: Dataset, split: Split, architecture: Architecture, plan: Plan, member: Member) -> Configuration:
+        """The configuration of training on an opened data set."""
+        return cls(describe(data), split, architecture, plan, member)
+
+    def plain(self) -> dict[str, Any]:
+        """Nested tables of text and numbers, as written to run.json."""
+        member, plan = dataclasses.asdict(self.member), dataclasses.asdict(self.plan)
+        member["objective"] = plain(OBJECTIVES, self.member.objective, "objective")
+        plan["optimiser"] = plain(OPTIMISERS, self.plan.optimiser, "optimiser")
+        return {
+            "format": FORMAT,
+            "data": self.data,
+            "split": dataclasses.asdict(self.split),
+            "architecture": self.architecture.plain(),
+            "plan": plan,
+            "member": member,
+        }
+
+    @classmethod
+    def from_plain(cls, table: dict[str, Any]) -> Configuration:
+        """The configuration that `plain` wrote."""
+        return cls(
+            table["data"],
+            Split(**table["split"]),
+            Architecture(**table["architecture"]),
+            Plan(**table["plan"]),
+            Member(**table["member"]),
+        )
+
+    @property
+    def id(self) -> str:
+        """The identity of the run: a hash of the configuration, but for the name that the data went by."""
+        table = self.plain()
+        table["data"] = {key: value for key, value in table["data"].items() if key != "name"}
+        return hash_of(table)
+
+
+def hash_of(table: Any) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of a canonical text."""
+    text = json.dumps(table, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,126 @@
+"""What a fit can be asked for beside its members, with the defaults that fit the data."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vaescope.data.dataset import Dataset
+from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.likelihoods import Bernoulli
+from vaescope.models import Architecture
+from vaescope.runs.configuration import Split
+from vaescope.runs.store import DEFAULT_FOLDER
+from vaescope.training import Plan
+
+DEFAULT_STEPS = 5000
+SMALLEST_CONVOLVED = 16  # pixels; smaller images have nothing left after four halvings
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parts are names, `{"name": ..., option: ...}` tables or objects; None chooses by the data.
+
+    Attributes:
+        net: 'conv' for images of at least 16 x 16, else 'mlp'.
+        posterior: 'diagonal', or 'deterministic' for an autoencoder.
+        likelihood: 'bernoulli' for images, else 'gaussian' with a learned variance.
+        steps, epochs: one or the other; 5000 steps when neither is given.
+        held_out: share (float) or number (int) of items kept aside for evaluation; 0 for none.
+        log_every, evaluate_every: steps between rows of the history (a fiftieth and a tenth of training or so).
+        device: 'cuda' where there is one, else 'cpu'.
+        runs: the folder that runs are kept in.
+        progress: whether to show a bar; None shows it on a terminal.
+        checkpoint_seconds: time between checkpoints.
+    """
+
+    model: str = "vae"
+    net: Any = None
+    posterior: Any = None
+    prior: Any = "standard"
+    likelihood: Any = None
+    initialisation: str = "glorot"
+    optimiser: Any = "adam"
+    batch: int = 64
+    steps: int | None = None
+    epochs: int | None = None
+    precision: str = "float32"
+    log_every: int | None = None
+    evaluate_every: int | None = None
+    evaluation_items: int = 2048
+    held_out: float | int = 0.1
+    split_seed: int = 0
+    device: str | None = None
+    runs: str | Path = DEFAULT_FOLDER
+    progress: bool | None = None
+    checkpoint_seconds: float = 20.0
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Settings:
+        """The settings by name; an unknown one lists the known."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in options:
+            if name not in known:
+                raise unknown_name("setting", name, known)
+        return cls(**options)
+
+    def split(self) -> Split:
+        """How held-out items are drawn."""
+        return Split(self.held_out, self.split_seed)
+
+    def architecture(self, data: Dataset) -> Architecture:
+        """The architecture, with what was left open chosen by the data."""
+        convolved = data.is_image and min(data.shape[1:]) >= SMALLEST_CONVOLVED
+        posterior = "deterministic" if self.model == "autoencoder" else "diagonal"
+        likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
+        return Architecture(
+            self.model,
+            self.net or ("conv" if convolved else "mlp"),
+            self.posterior or posterior,
+            self.prior,
+            self.likelihood or likelihood,
+            self.initialisation,
+        )
+
+    def plan(self, items: int) -> Plan:
+        """The plan for training on this many items."""
+        if self.steps is not None and self.epochs is not None:
+            raise ConfigurationError(
+                f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
+            )
+        batch = min(self.batch, items)
+        if self.epochs is not None and self.epochs < 1:
+            raise ConfigurationError(f"epochs must be at least 1, got {self.epochs!r}.")
+        steps = self.epochs * (items // batch) if self.epochs is not None else self.steps
+        steps = DEFAULT_STEPS if steps is None else steps
+        log_every = self.log_every or min(50, max(1, steps // 50))
+        evaluate_every = self.evaluate_every or log_every * max(1, round(steps / 10 / log_every))
+        return Plan(
+            steps, batch, self.optimiser, self.precision, log_every, evaluate_every, self.evaluation_items
+        )
+
+    def chosen_device(self) -> torch.device:
+        """The device to train on."""
+        if self.device is None:
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if self.device.split(":")[0] not in ("cpu", "cuda"):
+            raise unknown_name("device", self.device, ["cpu", "cuda"])
+        if self.device.startswith("cuda") and not torch.cuda.is_available():
+            raise ConfigurationError(f"device {self.device!r} needs a GPU that torch can see, there is none. Use 'cpu'.")
+        return torch.device(self.device)
+
+
+def check_likelihood(architecture: Architecture, data: Dataset) -> None:
+    """A Bernoulli likelihood takes numbers in [0, 1]; images are by contract, vectors are looked at."""
+    if data.is_image or not isinstance(architecture.likelihood, Bernoulli):
+        return
+    for chunk in data.chunks(4096):
+        if float(chunk.min()) < 0 or float(chunk.max()) > 1:
+            raise DataError(
+                f"{data.name}: likelihood 'bernoulli' takes numbers in [0, 1], got {float(chunk.min()):g}.."
+                f"{float(chunk.max()):g}. Rescale the data, or use likelihood 'gaussian'."
+            )
