@@ -44,4 +44,3 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     near = difflib.get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return UnknownNameError(f"{kind} must be one of {', '.join(names)}; got {name!r}.{hint}")
-

@@ -51,9 +51,7 @@ def _existing(source: str | Path) -> Path:
         return path
     near = difflib.get_close_matches(str(source), DATASETS, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(sorted(DATASETS))}."
-    raise UnknownNameError(
-        f"{str(source)!r} is neither a known data set nor an existing file or folder. {hint}"
-    )
+    raise UnknownNameError(f"{str(source)!r} is neither a known data set nor an existing file or folder. {hint}")
 
 
 def _as_array(source: Any) -> np.ndarray | Tensor:
@@ -68,9 +66,7 @@ def _as_array(source: Any) -> np.ndarray | Tensor:
     try:
         return np.asarray(source)
     except ValueError as error:
-        raise DataError(
-            f"a list of items must make a full array, got rows that do not match: {error}."
-        ) from error
+        raise DataError(f"a list of items must make a full array, got rows that do not match: {error}.") from error
 
 
 def _opened(function: Callable[..., Dataset], options: dict[str, Any], name: str, *given: Any) -> Dataset:

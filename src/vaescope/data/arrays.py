@@ -205,9 +205,7 @@ def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarra
     """The rows as vectors or as channels x height x width (views where possible), and an item's shape."""
     if rows.ndim == 2:
         if image:
-            raise DataError(
-                f"{name}: images need height and width, got rows of {rows.shape[1]}. Reshape them."
-            )
+            raise DataError(f"{name}: images need height and width, got rows of {rows.shape[1]}. Reshape them.")
         return rows, (rows.shape[1],)
     if image is False:
         return rows.reshape(len(rows), -1), (int(np.prod(rows.shape[1:])),)

@@ -116,10 +116,8 @@ def read(published: PublicSet, file: PublicFile) -> bytes:
 
 def missing(published: PublicSet, file: PublicFile, why: str) -> DataError:
     """The error for a file that is not there: which, where to put it, where it comes from."""
-    needed = [
-        part.names[0] for part in published.files if not part.optional and find(published, part) is None
-    ]
-    names = ", ".join(needed or [file.names[0]])
+    absent = (part for part in published.files if not part.optional and not find(published, part))
+    names = ", ".join(part.names[0] for part in absent) or file.names[0]
     own = user_folder()
     passed = f" ({foreign} holds something else)" if own and (foreign := _first([own], file)) else ""
     return DataError(

@@ -83,9 +83,7 @@ def open_npz(
             rows = archive[data_key]
             label_rows = None if label_key is None else archive[label_key]
             factor_rows = None if factor_key is None else archive[factor_key]
-    return from_array(
-        rows, str(path), labels=label_rows, factors=factor_rows, factor_names=factor_names, image=image
-    )
+    return from_array(rows, str(path), labels=label_rows, factors=factor_rows, factor_names=factor_names, image=image)
 
 
 def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = None) -> ArrayDataset:
@@ -209,9 +207,7 @@ def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
         )
     if direct:
         return direct, None
-    return list(chain.from_iterable(classes)), np.repeat(
-        np.arange(len(classes)), [len(images) for images in classes]
-    )
+    return list(chain.from_iterable(classes)), np.repeat(np.arange(len(classes)), [len(images) for images in classes])
 
 
 def _images_in(folder: Path) -> list[Path]:

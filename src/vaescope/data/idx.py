@@ -9,7 +9,6 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
 
 from vaescope.errors import DataError
 
@@ -24,8 +23,8 @@ OTHER_TYPES = {
 }
 
 
-def read_idx(path: Path, dimensions: int | None = None) -> UInt8[np.ndarray, ...]:
-    """The array in an IDX file, plain or gzip; `dimensions` states how many it must have."""
+def read_idx(path: Path, dimensions: int | None = None) -> np.ndarray:
+    """The unsigned bytes in an IDX file, plain or gzip; `dimensions` states how many it must have."""
     return parse_idx(read_content(Path(path)), str(path), dimensions)
 
 
@@ -37,9 +36,7 @@ def read_content(path: Path) -> bytes:
         content = path.read_bytes()
         content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            f"{path} must be a whole gzip file, it is cut short or damaged. Fetch it again."
-        ) from error
+        raise DataError(f"{path} must be a whole gzip file, it is cut short or damaged. Fetch it again.") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
     if not content:
@@ -47,8 +44,8 @@ def read_content(path: Path) -> bytes:
     return content
 
 
-def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> UInt8[np.ndarray, ...]:
-    """The array in the unpacked content of an IDX file; `name` stands for it in messages."""
+def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> np.ndarray:
+    """The unsigned bytes in the content of an IDX file; `name` stands for it in messages."""
     if len(content) < 4 or content[:2] != b"\x00\x00":
         raise DataError(
             f"{name} must be an IDX file, which begins with two zero bytes, a type and a rank; "
@@ -59,9 +56,7 @@ def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> UInt8
         held = OTHER_TYPES.get(kind, "a type IDX does not know")
         raise DataError(f"{name} must hold unsigned bytes (IDX type 0x08), it holds {held} (0x{kind:02X}).")
     if rank == 0 or (dimensions is not None and rank != dimensions):
-        raise DataError(
-            f"{name} must have {dimensions or 'at least 1'} dimensions, its IDX header says {rank}."
-        )
+        raise DataError(f"{name} must have {dimensions or 'at least 1'} dimensions, its IDX header says {rank}.")
     start = 4 + 4 * rank
     if len(content) < start:
         raise DataError(f"{name} is cut short inside its IDX header of {start} bytes, it has {len(content)}.")
@@ -73,8 +68,7 @@ def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> UInt8
     if found != expected:
         fault = "is cut short" if found < expected else "is too long"
         raise DataError(
-            f"{name} {fault}: its IDX header says {_times(shape)} = {expected} bytes, {found} follow. "
-            "Fetch it again."
+            f"{name} {fault}: its IDX header says {_times(shape)} = {expected} bytes, {found} follow. Fetch it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 

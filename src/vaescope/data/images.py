@@ -10,6 +10,9 @@ from PIL import Image, ImageOps
 from vaescope.errors import ConfigurationError, DataError
 
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
+# Only cameras turn images by a note beside the pixels, and only here can it be read without the pixels.
+PHOTOGRAPHS = frozenset({"JPEG", "MPO"})
+ORIENTATION = 0x0112
 
 Size = int | tuple[int, int]
 
@@ -39,7 +42,8 @@ def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndar
             image.load()
         except (OSError, SyntaxError, ValueError) as error:
             raise not_an_image(path, error) from error
-        flat = _flattened(ImageOps.exif_transpose(image)).convert("RGB" if colour else "L")
+        upright = ImageOps.exif_transpose(image) if image.format in PHOTOGRAPHS else image
+        flat = _flattened(upright).convert("RGB" if colour else "L")
     if target is not None and flat.size != target[::-1]:
         flat = flat.resize(target[::-1], Image.Resampling.BILINEAR)
     pixels = np.asarray(flat)
@@ -50,7 +54,7 @@ def probe_image(path: Path) -> tuple[bool, tuple[int, int]]:
     """Whether an image file is in colour, and its (height, width), from its header alone."""
     with _opened(path) as image:
         width, height = image.size
-        sideways = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+        sideways = image.format in PHOTOGRAPHS and image.getexif().get(ORIENTATION) in (5, 6, 7, 8)
         return image.mode not in GREY_MODES, (width, height) if sideways else (height, width)
 
 
@@ -64,9 +68,7 @@ def height_and_width(size: Size) -> tuple[int, int]:
 
 def not_an_image(path: Path, error: Exception) -> DataError:
     """The error for a file that cannot be read as an image."""
-    return DataError(
-        f"{path} must be a readable image, got: {error}. Replace the file or remove it from the folder."
-    )
+    return DataError(f"{path} must be a readable image, got: {error}. Replace the file or remove it from the folder.")
 
 
 def _opened(path: Path) -> Image.Image:

@@ -49,9 +49,7 @@ def synthetic_nonlinear(*, items: int = 50_000, seed: int = 0) -> ArrayDataset:
     _check_counts(items=(items, 2), seed=(seed, 0))
     square = _uniform("synthetic-nonlinear", seed, items, 2)
     inward = _normal("synthetic-nonlinear/hidden", NETWORK_SEED, NETWORK_HIDDEN, 3)
-    outward = _normal("synthetic-nonlinear/output", NETWORK_SEED, 6, NETWORK_HIDDEN) / math.sqrt(
-        NETWORK_HIDDEN
-    )
+    outward = _normal("synthetic-nonlinear/output", NETWORK_SEED, 6, NETWORK_HIDDEN) / math.sqrt(NETWORK_HIDDEN)
     points = torch.tanh(square @ inward[:, :2].T + inward[:, 2]) @ outward.T
     return _dataset("synthetic-nonlinear", points, {"items": items, "seed": seed}, square=square)
 
@@ -103,9 +101,7 @@ def sphere_manifold(
     *, dimension: int = 5, ambient: int = 20, items: int = 10_000, noise: float = 0.0, seed: int = 0
 ) -> ArrayDataset:
     """The unit sphere of intrinsic dimension `dimension`, evenly covered, in a random subspace one larger."""
-    _check_counts(
-        dimension=(dimension, 1), ambient=(ambient, dimension + 1), items=(items, 2), seed=(seed, 0)
-    )
+    _check_counts(dimension=(dimension, 1), ambient=(ambient, dimension + 1), items=(items, 2), seed=(seed, 0))
     inner = _normal("sphere-manifold", seed, items, dimension + 1)
     inner = inner / inner.norm(dim=1, keepdim=True)
     return _embedded("sphere-manifold", inner, dimension, ambient, noise, seed)
@@ -118,9 +114,7 @@ def rotation(angle: float, axis: tuple[float, float, float]) -> Float[Tensor, "3
     return torch.eye(3, dtype=torch.float64) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
 
 
-def _embedded(
-    name: str, inner: Tensor, dimension: int, ambient: int, noise: float, seed: int
-) -> ArrayDataset:
+def _embedded(name: str, inner: Tensor, dimension: int, ambient: int, noise: float, seed: int) -> ArrayDataset:
     """The points in `ambient` dimensions by a random map that keeps distances, plus Gaussian noise."""
     items, width = inner.shape
     _check_spreads(noise=noise)
@@ -143,9 +137,7 @@ def _dataset(
     labels: Tensor | None = None,
 ) -> ArrayDataset:
     """The set, identified by its options alone: the last bits of a sine may differ between machines."""
-    recipe = json.dumps(
-        [name, VERSION, {key: float(value) for key, value in options.items()}], sort_keys=True
-    )
+    recipe = json.dumps([name, VERSION, {key: float(value) for key, value in options.items()}], sort_keys=True)
     return ArrayDataset(
         name,
         points.to(torch.float32),

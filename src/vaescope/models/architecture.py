@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from vaescope.errors import ConfigurationError, LatentError
-from vaescope.likelihoods import LIKELIHOODS, Bernoulli
+from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models.autoencoder import Autoencoder
 from vaescope.models.vae import VAE
-from vaescope.nets import INITIALISATIONS, NETS, Conv, initialise
-from vaescope.posteriors import POSTERIORS, Deterministic, Diagonal
-from vaescope.priors import PRIORS, Standard
+from vaescope.nets import INITIALISATIONS, NETS, initialise
+from vaescope.posteriors import POSTERIORS, Deterministic
+from vaescope.priors import PRIORS
 from vaescope.registry import lookup, plain, resolve
 
 MODELS: dict[str, type[Any]] = {"autoencoder": Autoencoder, "vae": VAE}
@@ -24,10 +25,10 @@ class Architecture:
     """Names of the parts, or the parts themselves; `build` makes the model."""
 
     model: str = "vae"
-    net: Any = Conv()
-    posterior: Any = Diagonal()
-    prior: Any = Standard()
-    likelihood: Any = Bernoulli()
+    net: Any = "conv"
+    posterior: Any = "diagonal"
+    prior: Any = "standard"
+    likelihood: Any = "bernoulli"
     initialisation: str = "glorot"
 
     def __post_init__(self) -> None:
@@ -71,9 +72,7 @@ _PARTS: dict[str, dict[str, type[Any]]] = {
 
 def check_latents(latents: int, shape: tuple[int, ...]) -> None:
     """Between 1 and the number of dimensions of an item."""
-    dimensions = 1
-    for size in shape:
-        dimensions *= size
+    dimensions = math.prod(shape)
     if isinstance(latents, bool) or not isinstance(latents, int) or not 1 <= latents <= dimensions:
         raise LatentError(
             f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -103,6 +104,6 @@ class VectorDecoder(nn.Module):
 def hidden_layers(widths: tuple[int, ...], activation: str) -> nn.Sequential:
     """Affine maps between the widths, each followed by the activation."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+    for inputs, outputs in itertools.pairwise(widths):
         layers += [nn.Linear(inputs, outputs), lookup(ACTIVATIONS, activation, "activation")()]
     return nn.Sequential(*layers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,8 +19,7 @@ class Terms:
     @property
     def loss(self) -> Float[Tensor, ""]:
         """What is minimised."""
-        total = sum(self.weights[name] * value for name, value in self.values.items())
-        return total.mean()
+        return torch.stack([self.weights[name] * value for name, value in self.values.items()]).sum(0).mean()
 
     def means(self) -> dict[str, Float[Tensor, ""]]:
         """The batch mean of the loss and of every term, as kept in the history."""

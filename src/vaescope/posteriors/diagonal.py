@@ -30,8 +30,6 @@ class DiagonalHead(nn.Module):
         self.mean = nn.Linear(features, latents)
         self.log_variance = nn.Linear(features, latents)
 
-    def forward(
-        self, features: Float[Tensor, "batch features"], mask: Float[Tensor, "latents"]
-    ) -> DiagonalGaussian:
+    def forward(self, features: Float[Tensor, "batch features"], mask: Float[Tensor, "latents"]) -> DiagonalGaussian:
         mean, log_variance = full_precision(self.mean(features)), full_precision(self.log_variance(features))
         return DiagonalGaussian(mean * mask, log_variance * mask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ class Representation:
         missing = {"mean", "variance", "sample"} - set(arrays)
         if missing:
             raise DataError(f"{path} must hold mean, variance and sample, {', '.join(sorted(missing))} is missing.")
-        return cls(**{name: arrays[name] for name in vars(cls)["__dataclass_fields__"] if name in arrays})
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: array for name, array in arrays.items() if name in known})
 
 
 @torch.no_grad()
@@ -87,5 +88,3 @@ def encode(
 
 def _beside(codes: Tensor | None) -> Tensor | None:
     return None if codes is None else codes.cpu()
-
-

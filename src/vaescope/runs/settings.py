@@ -99,9 +99,7 @@ class Settings:
         steps = DEFAULT_STEPS if steps is None else steps
         log_every = self.log_every or min(50, max(1, steps // 50))
         evaluate_every = self.evaluate_every or log_every * max(1, round(steps / 10 / log_every))
-        return Plan(
-            steps, batch, self.optimiser, self.precision, log_every, evaluate_every, self.evaluation_items
-        )
+        return Plan(steps, batch, self.optimiser, self.precision, log_every, evaluate_every, self.evaluation_items)
 
     def chosen_device(self) -> torch.device:
         """The device to train on."""
@@ -110,7 +108,9 @@ class Settings:
         if self.device.split(":")[0] not in ("cpu", "cuda"):
             raise unknown_name("device", self.device, ["cpu", "cuda"])
         if self.device.startswith("cuda") and not torch.cuda.is_available():
-            raise ConfigurationError(f"device {self.device!r} needs a GPU that torch can see, there is none. Use 'cpu'.")
+            raise ConfigurationError(
+                f"device {self.device!r} needs a GPU that torch can see, there is none. Use 'cpu'."
+            )
         return torch.device(self.device)
 
 

@@ -55,7 +55,7 @@ class Alone:
         task, steps = self.task, range(state.step, stop)
         device = state.parameters.device
         indices = self.order.indices(steps)[:, 0]
-        noise = draw_noise(task.module.noise, task.seeds[:1], steps, self.order.batch, state.parameters.dtype)
+        noise = draw_noise(task.noise, task.seeds[:1], steps, self.order.batch, state.parameters.dtype)
         values = {name: value[0] for name, value in task.strengths.items()}
         rows: list[dict[str, float]] = []
         for position, number in enumerate(steps):
@@ -70,9 +70,7 @@ class Alone:
             rows.append(row)
             if not all(math.isfinite(value) for value in row.values()):
                 break
-            apply_in_blocks(
-                task.plan.optimiser, state.parameters, gradient[None], state.slots, step, task.rates
-            )
+            apply_in_blocks(task.plan.optimiser, state.parameters, gradient[None], state.slots, step, task.rates)
             state.step = number + 1
         return {name: torch.tensor([[row[name]] for row in rows], dtype=torch.float64) for name in rows[0]}
 
@@ -92,9 +90,7 @@ class Stacked:
         """Advance to `stop` steps."""
         steps = range(state.step, stop)
         indices = self.order.indices(steps)
-        noise = draw_noise(
-            self.task.module.noise, self.task.seeds, steps, self.order.batch, state.parameters.dtype
-        )
+        noise = draw_noise(self.task.noise, self.task.seeds, steps, self.order.batch, state.parameters.dtype)
         if state.parameters.is_cuda:
             if self._graph is None:
                 self._graph = _Graph(self.step, state, indices, noise, self.task.plan.log_every)
@@ -159,7 +155,7 @@ class _Graph:
             self.number,
         )
         # Tracing runs the step once; what it did to the state is undone below.
-        program = torch.compile(make_fx(step)(*example), fullgraph=True, dynamic=False)
+        program = torch.compile(make_fx(lambda *inputs: step(*inputs))(*example), fullgraph=True, dynamic=False)
         names = list(step(*example))
         self.records = {
             name: torch.zeros(room, len(state.parameters), dtype=state.parameters.dtype, device=device)

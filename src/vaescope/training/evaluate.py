@@ -26,7 +26,7 @@ def evaluate(
         x = as_channels_last(data.batch(index))
         noise = {
             name: counter.normal(task.seeds, f"evaluation/{name}", torch.tensor(0), index, width).to(parameters.dtype)
-            for name, width in task.module.noise.items()
+            for name, width in task.noise.items()
         }
         for name, term in _terms(task, parameters, x, noise, torch.tensor(step, device=parameters.device)).items():
             totals[name] = totals.get(name, 0) + term.to(torch.float64)

@@ -44,6 +44,5 @@ def draw_noise(
     number = torch.arange(steps.start, steps.stop, device=seeds.device)
     rows = torch.arange(batch, device=seeds.device)
     return {
-        name: counter.normal(seeds, f"noise/{name}", number, rows, width).to(dtype)
-        for name, width in columns.items()
+        name: counter.normal(seeds, f"noise/{name}", number, rows, width).to(dtype) for name, width in columns.items()
     }

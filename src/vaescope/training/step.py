@@ -20,10 +20,12 @@ from vaescope.training.plan import PRECISIONS, Member, Plan
 class Task:
     """A model without weights, the objective's form, and what differs between members, stacked.
 
-    `module` is as wide as the widest member; `masks` keeps each member's own latents.
+    `module` is as wide as the widest member; `masks` keeps each member's own latents. `noise` names the streams
+    of normal noise that the model asks for and how many columns each has.
     """
 
     module: nn.Module
+    noise: dict[str, int]
     layout: Layout
     objective: Any
     plan: Plan
@@ -33,7 +35,7 @@ class Task:
     seeds: Int[Tensor, "members"]
 
     @classmethod
-    def of(cls, module: nn.Module, members: tuple[Member, ...], plan: Plan, device: torch.device) -> Task:
+    def of(cls, module: Any, members: tuple[Member, ...], plan: Plan, device: torch.device) -> Task:
         """The task of training `members` inside `module`."""
         kept, _, _ = PRECISIONS[plan.precision]
         latents = torch.tensor([member.latents for member in members])
@@ -41,6 +43,7 @@ class Task:
         values = [strengths(member.objective) for member in members]
         return cls(
             module.to(device=device, dtype=kept),
+            dict(module.noise),
             Layout.of(module),
             members[0].objective,
             plan,

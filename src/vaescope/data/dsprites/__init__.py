@@ -58,9 +58,7 @@ def _seed(seed: int, name: str) -> Tensor:
 _FULL, _COLOUR = Grid().factor_table.cells, (3, SIZE, SIZE)
 
 SOURCES: tuple[Source, ...] = (
-    Source(
-        "dsprites", "white sprites on black, rendered on demand", _FULL, (1, SIZE, SIZE), NAMES, open_dsprites
-    ),
+    Source("dsprites", "white sprites on black, rendered on demand", _FULL, (1, SIZE, SIZE), NAMES, open_dsprites),
     Source(
         "dsprites-small",
         "a sub-grid of dsprites for a first try",

@@ -24,9 +24,9 @@ ANGLES = 2 * np.pi * (np.arange(40) % 39) / 39
 CENTRES = 15.5 + 32 * np.linspace(0, 1, 32)
 
 # What u and v are measured in: at scale 1 the half width and half height of the square and the ellipse.
-UNITS = {SQUARE: (9.6, 9.6), ELLIPSE: (12.75, 7.225), HEART: (0.5995 * 16, 0.6615)}
+UNITS = {SQUARE: (9.598, 9.598), ELLIPSE: (12.75, 7.225), HEART: (0.5995 * 16, 0.6615)}
 HEART_DROP = 1.438 / 0.6615
-# No sprite reaches further from its centre than the largest square, 9.6 * sqrt(2) = 13.58.
+# No sprite reaches further from its centre than the largest square, 9.598 * sqrt(2) = 13.57.
 REACH = 13.6
 WINDOW = 28
 
@@ -118,9 +118,7 @@ def _inside(
     v = (c * dx)[:, None, :] + (d * dy)[:, :, None]
     u_squared, v_squared = u * u, v * v
     shape = shape[:, None, None]
-    round_or_square = (
-        torch.where(shape == SQUARE, torch.maximum(u_squared, v_squared), u_squared + v_squared) <= 1
-    )
+    round_or_square = torch.where(shape == SQUARE, torch.maximum(u_squared, v_squared), u_squared + v_squared) <= 1
     return torch.where(shape == HEART, _inside_heart(u_squared, v), round_or_square)
 
 

@@ -110,9 +110,7 @@ class Scream(Paint):
 
 def _picture(path: Path) -> Float[Tensor, "3 height width"]:
     if not path.is_file():
-        raise DataError(
-            f"dsprites-scream: background must name an image file, got {path}, which is not a file."
-        )
+        raise DataError(f"dsprites-scream: background must name an image file, got {path}, which is not a file.")
     try:
         with Image.open(path) as file:
             picture = file.convert("RGB")

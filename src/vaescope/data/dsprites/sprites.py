@@ -76,6 +76,4 @@ class PaintedSprites(Dataset):
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(
-            f"{self.name}/{self.sprites.fingerprint}/{self.paint.identity}".encode()
-        ).hexdigest()
+        return hashlib.sha256(f"{self.name}/{self.sprites.fingerprint}/{self.paint.identity}".encode()).hexdigest()

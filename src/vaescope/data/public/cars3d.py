@@ -47,14 +47,10 @@ def open_cars3d(published: PublicSet = CARS3D, size: int = 64) -> ArrayDataset:
     members = follow(_members(path), f"reading {published.name}", CARS, long=True)
     views = {name: _views(content, f"{path}: {name}", size) for name, content in members}
     if not views:
-        raise DataError(
-            f"{path} must hold files cars/*.mat, it holds none. Fetch it again from {published.origin}."
-        )
+        raise DataError(f"{path} must hold files cars/*.mat, it holds none. Fetch it again from {published.origin}.")
     shapes = {array.shape for array in views.values()}
     if len(shapes) > 1:
-        raise DataError(
-            f"{path}: all cars must have the same elevations and azimuths, got arrays of {sorted(shapes)}."
-        )
+        raise DataError(f"{path}: all cars must have the same elevations and azimuths, got arrays of {sorted(shapes)}.")
     grid = np.stack([views[name] for name in sorted(views)], axis=2)
     codes = np.indices(grid.shape[:3]).reshape(3, -1).T
     items = grid.reshape(-1, *grid.shape[3:])
@@ -68,15 +64,11 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
             for member in archive:
                 name = PurePosixPath(member.name)
                 # Archives made on a Mac carry hidden twins beginning with a dot.
-                wanted = (
-                    name.parent.name == "cars" and name.suffix == ".mat" and not name.name.startswith(".")
-                )
+                wanted = name.parent.name == "cars" and name.suffix == ".mat" and not name.name.startswith(".")
                 if wanted and (stream := archive.extractfile(member)):
                     yield name.name, stream.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise DataError(
-            f"{path} must be a whole tar.gz archive, it is not or it is cut short ({error})."
-        ) from error
+        raise DataError(f"{path} must be a whole tar.gz archive, it is not or it is cut short ({error}).") from error
 
 
 def _views(content: bytes, name: str, size: int) -> UInt8[np.ndarray, "elevations azimuths 3 size size"]:

@@ -56,9 +56,7 @@ def read_attributes(path: Path, pictures: tuple[str, ...]) -> tuple[Factors, Ten
     for number, line in enumerate(lines[2:], start=3):
         picture, *values = line.split() or [""]
         if len(values) != len(names) or not ATTRIBUTE_VALUES.keys() >= set(values):
-            raise DataError(
-                f"{path}: line {number} must be a file name and {len(names)} values -1 or 1, got {line!r}."
-            )
+            raise DataError(f"{path}: line {number} must be a file name and {len(names)} values -1 or 1, got {line!r}.")
         rows[picture] = [ATTRIBUTE_VALUES[value] for value in values]
     absent = [picture for picture in pictures if picture not in rows]
     if absent:

@@ -16,9 +16,7 @@ LEVELS = 16
 def open_digits() -> ArrayDataset:
     """1797 grey images with their digit as label; the 17 grey levels 0..16 are spread over 0..255."""
     if importlib.util.find_spec("sklearn") is None:
-        raise DataError(
-            "digits: the images come with the package scikit-learn, which is not installed. Install it."
-        )
+        raise DataError("digits: the images come with the package scikit-learn, which is not installed. Install it.")
     from sklearn.datasets import load_digits
 
     bunch = load_digits()

@@ -41,30 +41,25 @@ def open_dsprites(published: PublicSet = DSPRITES) -> ArrayDataset:
     sizes = tuple(int(size) + 1 for size in classes.max(axis=0))
     pixels = images[:, None]
     table = Factors(FACTORS, sizes)
-    return as_grid(
-        ArrayDataset(published.name, pixels, pixels.shape[1:], fingerprint_of(path), None, table, codes)
-    )
+    return as_grid(ArrayDataset(published.name, pixels, pixels.shape[1:], fingerprint_of(path), None, table, codes))
 
 
 def _load(path: Path) -> tuple[np.ndarray, ...]:
     """The three arrays; the pickled metadata beside them is left alone."""
     if not zipfile.is_zipfile(path):
-        raise DataError(
-            f"{path} must be an .npz file (a zip of arrays), it is not or it is cut short. Fetch it again."
-        )
+        raise DataError(f"{path} must be an .npz file (a zip of arrays), it is not or it is cut short. Fetch it again.")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            absent = [key for key in KEYS if key not in archive.files]
-            if absent:
-                raise DataError(
-                    f"{path} must hold the arrays {', '.join(KEYS)}, it lacks {', '.join(absent)}. "
-                    f"Fetch the file from {ORIGIN}."
-                )
-            return tuple(archive[key] for key in KEYS)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            arrays = {key: archive[key] for key in KEYS if key in archive.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+        raise DataError(f"{path} must be a whole .npz file, it is damaged ({error}). Fetch it again.") from error
+    absent = [key for key in KEYS if key not in arrays]
+    if absent:
         raise DataError(
-            f"{path} must be a whole .npz file, it is damaged ({error}). Fetch it again."
-        ) from error
+            f"{path} must hold the arrays {', '.join(KEYS)}, it lacks {', '.join(absent)}. "
+            f"Fetch the file from {ORIGIN}."
+        )
+    return tuple(arrays[key] for key in KEYS)
 
 
 def _check(path: Path, images: np.ndarray, values: np.ndarray, classes: np.ndarray) -> None:

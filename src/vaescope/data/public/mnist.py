@@ -22,9 +22,7 @@ IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
 PARTS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
 
 
-def idx_set(
-    name: str, origin: str, mirror: str, digests: tuple[str, ...], folders: tuple[Path, ...] = ()
-) -> PublicSet:
+def idx_set(name: str, origin: str, mirror: str, digests: tuple[str, ...], folders: tuple[Path, ...] = ()) -> PublicSet:
     """The four files of a set laid out like MNIST; `digests` are the SHA-256 of their unpacked contents."""
     names = [f"{prefix}-{ending}" for prefix in ("train", "t10k") for ending in (IMAGES, LABELS)]
     checksums = [f"sha256:{digest}" for digest in digests] or [""] * len(names)

@@ -8,6 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -44,18 +45,15 @@ class Pictures:
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
         """Each picture's path and undecoded bytes."""
-        if self.path.is_dir():
-            for member in self.members:
-                yield member, (self.path / member).read_bytes()
-            return
-        with zipfile.ZipFile(self.path) as archive:
+        with nullcontext() if self.path.is_dir() else zipfile.ZipFile(self.path) as archive:
             for member in self.members:
                 try:
-                    yield member, archive.read(member)
-                except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+                    content = archive.read(member) if archive else (self.path / member).read_bytes()
+                except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
                     raise DataError(
-                        f"{self.path}: {member} is damaged ({error}). Fetch the zip again."
+                        f"{self.path}: {member} is damaged or cannot be read ({error}). Fetch it again."
                     ) from error
+                yield member, content
 
 
 def list_pictures(path: Path, suffix: str) -> Pictures:
@@ -68,9 +66,7 @@ def list_pictures(path: Path, suffix: str) -> Pictures:
     return Pictures(path, tuple(order), identity)
 
 
-def prepared(
-    name: str, pictures: Pictures, mode: str, transform: Transform, recipe: str
-) -> tuple[np.ndarray, str]:
+def prepared(name: str, pictures: Pictures, mode: str, transform: Transform, recipe: str) -> tuple[np.ndarray, str]:
     """The pictures as a memory-mapped uint8 array (items x channels x height x width) and its SHA-256.
 
     `mode` is Pillow's ("L" or "RGB"), `transform` maps chunks of pictures of one size, and `recipe` is a
@@ -152,12 +148,8 @@ def _in_zip(path: Path, suffix: str) -> dict[str, tuple[int, int]]:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except zipfile.BadZipFile as error:
-        raise DataError(
-            f"{path} must be a whole zip file, it is not or it is cut short. Fetch it again."
-        ) from error
-    return {
-        entry.filename: (entry.file_size, entry.CRC) for entry in entries if _wanted(entry.filename, suffix)
-    }
+        raise DataError(f"{path} must be a whole zip file, it is not or it is cut short. Fetch it again.") from error
+    return {entry.filename: (entry.file_size, entry.CRC) for entry in entries if _wanted(entry.filename, suffix)}
 
 
 def _wanted(member: str, suffix: str) -> bool:

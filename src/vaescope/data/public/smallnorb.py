@@ -73,9 +73,7 @@ def open_smallnorb(published: PublicSet = SMALLNORB, size: int = 64) -> ArrayDat
     """
     pixels, codes = [], []
     for part in range(0, len(published.files), 3):
-        images, category, circumstances = (
-            _matrix(published, file) for file in published.files[part : part + 3]
-        )
+        images, category, circumstances = (_matrix(published, file) for file in published.files[part : part + 3])
         _check_shapes(images, category, circumstances, published.files[part].names[0])
         pixels.append(resize(images[:, :1], size))
         codes.append(np.column_stack([category, circumstances]))
@@ -83,9 +81,7 @@ def open_smallnorb(published: PublicSet = SMALLNORB, size: int = 64) -> ArrayDat
     order = np.lexsort(factors.T[::-1])
     items = np.concatenate(pixels)[order]
     factors = factors[order]
-    return as_grid(
-        from_array(items, published.name, labels=factors[:, 0], factors=factors, factor_names=FACTORS)
-    )
+    return as_grid(from_array(items, published.name, labels=factors[:, 0], factors=factors, factor_names=FACTORS))
 
 
 def read_matrix(content: bytes, name: str) -> np.ndarray:
@@ -102,17 +98,13 @@ def read_matrix(content: bytes, name: str) -> np.ndarray:
         )
     start = 8 + 4 * max(3, rank)
     if not 1 <= rank <= 4 or len(content) < start:
-        raise DataError(
-            f"{name} must have 1 to 4 dimensions and a whole header, its header says {rank} dimensions."
-        )
+        raise DataError(f"{name} must have 1 to 4 dimensions and a whole header, its header says {rank} dimensions.")
     shape = struct.unpack(f"<{rank}I", content[8 : 8 + 4 * rank])
     kind = MATRIX_TYPES[magic]
     expected = math.prod(shape) * kind.itemsize
     if len(content) - start != expected:
         fault = "is cut short" if len(content) - start < expected else "is too long"
-        raise DataError(
-            f"{name} {fault}: shape {shape} needs {expected} bytes, {len(content) - start} follow."
-        )
+        raise DataError(f"{name} {fault}: shape {shape} needs {expected} bytes, {len(content) - start} follow.")
     return np.frombuffer(content, kind, offset=start).reshape(shape)
 
 
@@ -123,9 +115,7 @@ def _matrix(published: PublicSet, file: PublicFile) -> np.ndarray:
 def _check_shapes(images: np.ndarray, category: np.ndarray, circumstances: np.ndarray, name: str) -> None:
     count = len(images)
     if images.ndim != 4 or images.dtype != np.uint8 or images.shape[1] != 2:
-        raise DataError(
-            f"smallnorb: {name} must be bytes of items x 2 cameras x height x width, got {images.shape}."
-        )
+        raise DataError(f"smallnorb: {name} must be bytes of items x 2 cameras x height x width, got {images.shape}.")
     if category.shape != (count,) or circumstances.shape != (count, 4):
         raise DataError(
             f"smallnorb: {name} has {count} items, so its cat file must be ({count},) and its info file "
@@ -143,9 +133,7 @@ def _factors(codes: np.ndarray) -> np.ndarray:
     for column, (name, size) in enumerate(zip(FACTORS, SIZES, strict=True)):
         low, high = factors[:, column].min(), factors[:, column].max()
         if low < 0 or high >= size:
-            raise DataError(
-                f"smallnorb: {name} must be a code in 0..{size - 1}, the files hold {low}..{high}."
-            )
+            raise DataError(f"smallnorb: {name} must be a code in 0..{size - 1}, the files hold {low}..{high}.")
     return factors
 
 

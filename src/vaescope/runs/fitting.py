@@ -16,9 +16,9 @@ from vaescope.data import open_dataset
 from vaescope.errors import NonFiniteError, RunError
 from vaescope.models import check_latents
 from vaescope.objectives import Beta
+from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
 from vaescope.runs.journal import Journal
-from vaescope.runs.progress import Report, progress_bar
 from vaescope.runs.run import COMPLETE, LAST_GOOD_FILE, STATE_FILE, Run
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
@@ -72,7 +72,12 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
         for positions in group([configuration.member for configuration in missing], widest, device):
             together = [missing[position] for position in positions]
             trainer = Trainer(
-                architecture, [configuration.member for configuration in together], plan, training, held_out, device
+                architecture,
+                [configuration.member for configuration in together],
+                plan,
+                training,
+                held_out,
+                device,
             )
             _train_group(store, together, trainer, source, chosen)
     return [Run.open(store.path(configuration.id)) for configuration in configurations]
@@ -84,7 +89,11 @@ def _is_complete(store: Store, identity: str) -> bool:
 
 
 def _train_group(
-    store: Store, configurations: list[Configuration], trainer: Trainer, source: str | None, settings: Settings
+    store: Store,
+    configurations: list[Configuration],
+    trainer: Trainer,
+    source: str | None,
+    settings: Settings,
 ) -> None:
     """Train the configurations together: one in its own folder, several in a shared one until they are done."""
     notes = {"source": source, "versions": _versions(), "device": str(trainer.device)}
@@ -99,9 +108,7 @@ def _train_group(
         try:
             train_in(workplace, trainer, report, settings.checkpoint_seconds)
         except NonFiniteError as error:
-            runs[error.member].fail(
-                {"error": str(error), "term": error.term, "step": error.step, "items": error.items}
-            )
+            runs[error.member].fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
             raise
         if len(runs) > 1:
             _hand_out(workplace, runs, trainer)

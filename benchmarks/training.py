@@ -1,0 +1,127 @@
+"""Milliseconds per model-step of the convolutional VAE on 64 x 64 images, batch 64: ours beside the plain loop.
+
+All rows of a table come from one run on one machine, interleaved; compare ratios, not absolute times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from plain import BATCH, LATENTS, plain_loop
+
+from vaescope.data import open_dataset
+from vaescope.models import Architecture
+from vaescope.training import Member, Plan, Trainer
+
+CHUNK = 50
+
+
+def ours(data_name: str, members: int, precision: str, device: str, chunk: int = CHUNK) -> Callable[[int], float]:
+    """A function that trains that many steps of `members` models and gives the seconds per step of all."""
+    plan = Plan(10**9, BATCH, precision=precision, log_every=chunk, evaluate_every=chunk)
+    every = [Member(LATENTS, seed=seed) for seed in range(members)]
+    trainer = Trainer(Architecture(), every, plan, open_dataset(data_name), None, device)
+
+    def run(steps: int) -> float:
+        start = time.perf_counter()
+        for _ in range(-(-steps // chunk)):
+            trainer.advance()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return (time.perf_counter() - start) / (-(-steps // chunk) * chunk)
+
+    return run
+
+
+def interleaved(runs: dict[str, Callable[[int], float]], steps: int, rounds: int) -> dict[str, float]:
+    """The median over rounds of each run's milliseconds per step, the runs taking turns."""
+    for run in runs.values():
+        run(steps)
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            times[name].append(run(steps) * 1e3)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def on_cpu(peer: str | None) -> list[tuple[str, float, float]]:
+    """Rows (name, milliseconds per step, ratio to ours)."""
+    images = open_dataset("dsprites-small").batch(torch.arange(2048))
+    runs: dict[str, Callable[[int], float]] = {
+        "vaescope": ours("dsprites-small", 1, "float32", "cpu", chunk=10),
+        "plain loop": plain_loop(images, "cpu", channels_last=False),
+        "plain loop, channels_last": plain_loop(images, "cpu", channels_last=True),
+    }
+    if peer:
+        worker = subprocess.Popen(
+            [peer, str(Path(__file__).parent / "peer_pythae.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+        def pythae(steps: int) -> float:
+            assert worker.stdin is not None and worker.stdout is not None
+            worker.stdin.write(f"{steps}\n")
+            worker.stdin.flush()
+            return float(worker.stdout.readline())
+
+        runs["pythae"] = pythae
+    times = interleaved(runs, steps=20, rounds=7)
+    return [(name, value, value / times["vaescope"]) for name, value in times.items()]
+
+
+def on_gpu() -> list[tuple[str, float, float]]:
+    """Rows (name, milliseconds per model-step, ratio of the plain loop to it)."""
+    images = open_dataset("dsprites").batch(torch.randperm(737280)[:8192])
+    plain = plain_loop(images, "cuda", channels_last=False)
+    plain(50)
+    reference = statistics.median(plain(100) for _ in range(5)) * 1e3
+    rows = [("plain DataLoader + eager loop", reference, 1.0)]
+    for members, precision in (
+        (1, "tf32"),
+        (1, "bfloat16"),
+        (8, "bfloat16"),
+        (32, "tf32"),
+        (32, "bfloat16"),
+        (64, "bfloat16"),
+    ):
+        start = time.perf_counter()
+        run = ours("dsprites", members, precision, "cuda")
+        run(CHUNK)
+        print(f"{members} x {precision}: first {CHUNK} steps {time.perf_counter() - start:.1f} s", flush=True)
+        value = statistics.median(run(2 * CHUNK) for _ in range(5)) * 1e3 / members
+        rows.append((f"vaescope, {members} member{'s' * (members > 1)}, {precision}", value, reference / value))
+        print(rows[-1], flush=True)
+        del run
+        torch.cuda.empty_cache()
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", help="Python of an environment with pythae installed")
+    parser.add_argument("--json", help="also write the rows to this file")
+    arguments = parser.parse_args()
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU"
+    print(f"{device}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    rows = on_gpu() if torch.cuda.is_available() else on_cpu(arguments.peer)
+    for name, value, ratio in rows:
+        print(f"{name:45} {value:9.3f} ms   ratio {ratio:6.2f}")
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps({"device": device, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The command line: one module for each command, loaded when it is called; `--help` never loads torch."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from vaescope.cli import datasets, fit, runs
+from vaescope.errors import VaescopeError
+
+app = typer.Typer(
+    name="vaescope",
+    help="See which of a VAE's latents are alive, how many it needs, and what they mean.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("datasets")(datasets.datasets)
+app.command("fit")(fit.fit)
+app.add_typer(runs.app, name="runs")
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
+) -> None:
+    if version:
+        from vaescope import __version__
+
+        print(f"vaescope {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run a command; a mistake in the input is one sentence and exit code 2."""
+    try:
+        app()
+    except VaescopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("stopped; what was trained is kept, the same command takes it up again.", file=sys.stderr)
+        sys.exit(130)

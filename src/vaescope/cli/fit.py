@@ -1,0 +1,134 @@
+"""`vaescope fit`: train one model, or one for each combination of the listed values, and keep the runs."""
+
+from __future__ import annotations
+
+import json as json_format
+from itertools import product
+from typing import Annotated, Any
+
+import typer
+
+from vaescope.errors import ConfigurationError
+
+PARTS = ("data", "net", "posterior", "prior", "likelihood", "optimiser", "objective")
+
+
+def fit(
+    data: Annotated[str, typer.Argument(help="A name (see `vaescope datasets`), or a path to your own data.")],
+    latents: Annotated[str, typer.Option(help="Number of latents; a list such as 5,10,20 trains one of each.")] = "10",
+    model: Annotated[str, typer.Option(help="vae, autoencoder.")] = "vae",
+    net: Annotated[str | None, typer.Option(help="conv, mlp, fully_connected, affine. [default: by the data]")] = None,
+    likelihood: Annotated[str | None, typer.Option(help="bernoulli, gaussian. [default: by the data]")] = None,
+    objective: Annotated[str, typer.Option(help="beta.")] = "beta",
+    beta: Annotated[str | None, typer.Option(help="Weight of the rate; a list trains one of each.")] = None,
+    optimiser: Annotated[str, typer.Option(help="adam, amsgrad, adagrad.")] = "adam",
+    learning_rate: Annotated[str, typer.Option(help="A list trains one of each.")] = "1e-4",
+    steps: Annotated[int | None, typer.Option(help="Updates. [default: 5000]")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data, instead of steps.")] = None,
+    batch: Annotated[int, typer.Option(help="Items in a batch.")] = 64,
+    seed: Annotated[str, typer.Option(help="A list such as 0,1,2 trains one of each.")] = "0",
+    held_out: Annotated[float, typer.Option(help="Share of items kept for evaluation.")] = 0.1,
+    precision: Annotated[str, typer.Option(help="float32, float64, tf32, bfloat16.")] = "float32",
+    initialisation: Annotated[str, typer.Option(help="glorot, torch.")] = "glorot",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda. [default: cuda where there is one]")] = None,
+    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any option of a part, as PART.OPTION=VALUE: --set net.kernels=[4,4,4,4]"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Train a VAE or an autoencoder. Asked twice, it trains once; stopped, the same command goes on.
+
+    Options that take a list train one model for each combination, together where that is faster.
+    """
+    from vaescope.cli.tables import print_json
+    from vaescope.data import open_dataset
+    from vaescope.runs import fit_many, summary
+    from vaescope.training import Member
+
+    options = parse_settings(settings or [])
+    betas = numbers("beta", beta, float) if beta is not None else [None]
+    members = [
+        Member(size, _table(objective, {**options["objective"], **_given(beta=strength)}), rate, start)
+        for size, strength, rate, start in product(
+            numbers("latents", latents, int),
+            betas,
+            numbers("learning-rate", learning_rate, float),
+            numbers("seed", seed, int),
+        )
+    ]
+    trained = fit_many(
+        open_dataset(data, **options["data"]) if options["data"] else data,
+        members,
+        model=model,
+        net=_part("net", net, options),
+        posterior=_part("posterior", None, options),
+        prior=_part("prior", "standard", options),
+        likelihood=_part("likelihood", likelihood, options),
+        optimiser=_part("optimiser", optimiser, options),
+        **{"initialisation": initialisation, "batch": batch, "steps": steps, "epochs": epochs},
+        **{"precision": precision, "held_out": held_out, "device": device, "runs": runs},
+    )
+    rows = [summary(run) for run in trained]
+    if json:
+        print_json(rows)
+    else:
+        _show(rows, runs)
+
+
+def numbers(option: str, values: str, kind: type[int] | type[float]) -> list[Any]:
+    """The numbers of a comma-separated list."""
+    try:
+        return [kind(value) for value in values.split(",")]
+    except ValueError:
+        wanted = "whole numbers" if kind is int else "numbers"
+        raise ConfigurationError(f"--{option} must be {wanted} separated by commas, got {values!r}.") from None
+
+
+def parse_settings(settings: list[str]) -> dict[str, dict[str, Any]]:
+    """PART.OPTION=VALUE into a table of options for each part; values are JSON, or else text."""
+    options: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        part, dot, option = path.partition(".")
+        if not (equals and dot and option and part in PARTS):
+            raise ConfigurationError(
+                f"--set must be PART.OPTION=VALUE with PART one of {', '.join(PARTS)}, got {setting!r}."
+            )
+        try:
+            options[part][option] = json_format.loads(value)
+        except ValueError:
+            options[part][option] = value
+    return options
+
+
+def _part(name: str, chosen: str | None, options: dict[str, dict[str, Any]]) -> Any:
+    if not options[name]:
+        return chosen
+    if chosen is None:
+        raise ConfigurationError(
+            f"--set {name}.{next(iter(options[name]))} needs --{name} to say which {name} it is for."
+        )
+    return _table(chosen, options[name])
+
+
+def _table(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, **options}
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _show(rows: list[dict[str, Any]], runs: str) -> None:
+    """One run as a list of all that is known of it, several as a table of what differs and what came of it."""
+    from vaescope.cli.tables import columns_of, print_table
+
+    if len(rows) == 1:
+        print_table(["", "run"], rows[0].items())
+    else:
+        varying = [name for name in columns_of(rows) if len({row.get(name) for row in rows}) > 1]
+        names = [name for name in varying if name != "train_gradient_norm"]
+        print_table(names, [[row.get(name) for name in names] for row in rows])
+    print(f"kept in {runs}/; see `vaescope runs show {rows[0]['id']}`")

@@ -1,0 +1,206 @@
+"""What was written to a file or a folder comes back out of the data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vaescope.data import Dataset, open_dataset
+from vaescope.data.arrays import LONG_ITEMS, follow
+from vaescope.data.images import read_image, resize
+
+
+def pixels(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def everything(dataset: Dataset) -> np.ndarray:
+    return dataset.batch(torch.arange(len(dataset))).numpy()
+
+
+def save(path: Path, array: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path)
+
+
+def test_an_npy_file_stays_memory_mapped(tmp_path: Path) -> None:
+    rows = pixels(9, 6, 5)
+    np.save(tmp_path / "rows.npy", rows)
+    dataset = open_dataset(tmp_path / "rows.npy", labels=range(9))
+    assert isinstance(dataset.items, np.memmap)
+    np.testing.assert_allclose(everything(dataset)[:, 0], rows / 255, atol=1e-7)
+    assert dataset.labels.tolist() == list(range(9))
+
+
+def test_a_fortran_ordered_npy_file_is_read_by_rows(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).random((9, 6))
+    np.save(tmp_path / "rows.npy", np.asfortranarray(rows))
+    np.testing.assert_allclose(everything(open_dataset(str(tmp_path / "rows.npy"))), rows, rtol=1e-7)
+
+
+@pytest.mark.parametrize("key", ["images", "imgs", "x", "data", "arr_0", "anything"])
+def test_an_npz_file_gives_its_data_labels_and_factors(tmp_path: Path, key: str) -> None:
+    rows, labels, factors = pixels(6, 4, 4), np.arange(6), np.arange(12).reshape(6, 2) % 3
+    np.savez(tmp_path / "set.npz", y=labels, latents_classes=factors, **{key: rows})
+    dataset = open_dataset(tmp_path / "set.npz", factor_names=("first", "second"))
+    np.testing.assert_allclose(everything(dataset)[:, 0], rows / 255, atol=1e-7)
+    np.testing.assert_array_equal(dataset.labels, labels)
+    np.testing.assert_array_equal(dataset.factors, factors)
+    assert dataset.factor_table.names == ("first", "second")
+
+
+def test_a_usual_key_stands_out_among_others_and_pickled_neighbours_are_left_alone(tmp_path: Path) -> None:
+    rows = pixels(6, 4, 4)
+    np.savez(tmp_path / "set.npz", imgs=rows, latents_values=np.ones(6), metadata=np.array([{}], object))
+    np.testing.assert_allclose(everything(open_dataset(tmp_path / "set.npz"))[:, 0], rows / 255, atol=1e-7)
+
+
+def test_keys_of_an_npz_file_can_be_named_or_left_out(tmp_path: Path) -> None:
+    train, test = np.random.default_rng(0).random((2, 6, 3))
+    np.savez(tmp_path / "set.npz", x_train=train, x_test=test, y_test=np.arange(6), y=np.full(6, 0.5))
+    dataset = open_dataset(tmp_path / "set.npz", key="x_test", labels="y_test")
+    np.testing.assert_allclose(everything(dataset), test, rtol=1e-7)
+    assert dataset.labels.tolist() == list(range(6))
+    assert open_dataset(tmp_path / "set.npz", key="x_train", labels=False).labels is None
+
+
+def test_a_folder_is_read_by_name_whatever_the_case_of_the_suffix(tmp_path: Path) -> None:
+    rows = pixels(3, 5, 4)
+    for name, row in zip(("b.PNG", "c.png", "a.Png"), rows, strict=True):
+        save(tmp_path / name, row)
+    (tmp_path / "notes.txt").write_text("not an image")
+    (tmp_path / ".hidden.png").write_text("not an image")
+    dataset = open_dataset(tmp_path)
+    assert dataset.shape == (1, 5, 4)
+    assert dataset.labels is None
+    np.testing.assert_allclose(everything(dataset)[:, 0], rows[[2, 0, 1]] / 255, atol=1e-7)
+
+
+def test_one_colour_image_makes_a_folder_colour_and_grey_can_be_asked_for(tmp_path: Path) -> None:
+    grey, colour = pixels(5, 4), pixels(5, 4, 3)
+    save(tmp_path / "a.png", grey)
+    save(tmp_path / "b.png", colour)
+    values = everything(open_dataset(tmp_path))
+    np.testing.assert_allclose(values[0], np.broadcast_to(grey / 255, (3, 5, 4)), atol=1e-7)
+    np.testing.assert_allclose(values[1], np.moveaxis(colour, -1, 0) / 255, atol=1e-7)
+    assert open_dataset(tmp_path, colour=False).shape == (1, 5, 4)
+
+
+def test_subfolders_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("dog/2.png", "cat/1.png", "cat/3.png", "ant/9.png"):
+        save(tmp_path / name, pixels(5, 4, seed=len(name) + ord(name[4])))
+    (tmp_path / "empty").mkdir()
+    assert open_dataset(tmp_path).labels.tolist() == [0, 1, 1, 2]
+
+
+def test_jpeg_images_of_any_size_are_resized(tmp_path: Path) -> None:
+    for number, side in enumerate((8, 16, 24)):
+        save(tmp_path / f"{number}.jpeg", np.full((side, 2 * side, 3), 80 * number, np.uint8))
+    dataset = open_dataset(tmp_path, size=(4, 6))
+    assert dataset.shape == (3, 4, 6)
+    np.testing.assert_allclose(everything(dataset).mean((1, 2, 3)), np.array([0, 80, 160]) / 255, atol=0.02)
+
+
+def test_a_large_folder_keeps_its_order_through_the_threads(tmp_path: Path) -> None:
+    for number in range(120):
+        save(tmp_path / f"{number:03}.png", np.full((2, 2), number, np.uint8))
+    np.testing.assert_allclose(everything(open_dataset(tmp_path))[:, 0, 0, 0], np.arange(120) / 255, atol=1e-7)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("header", ["", "one{0}two{0}three\n"], ids=["bare", "header"])
+def test_a_table_is_read_with_any_separator_and_with_or_without_header(
+    tmp_path: Path, separator: str, header: str
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(5, 3))
+    lines = [separator.join(map(repr, row)) for row in rows.tolist()]
+    text = header.format(separator) + "\n".join(lines[:2]) + "\n\n" + "\r\n".join(lines[2:]) + "\n"
+    (tmp_path / "table.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    np.testing.assert_allclose(everything(open_dataset(tmp_path / "table.csv")), rows, rtol=1e-6)
+
+
+@pytest.mark.parametrize("label", ["kind", 2, "2"])
+def test_a_label_column_is_picked_by_name_or_number(tmp_path: Path, label: str | int) -> None:
+    (tmp_path / "table.csv").write_text("x,kind,y\n1,3,0.5\n2,0,1.5\n3,3,2.5\n")
+    dataset = open_dataset(tmp_path / "table.csv", label=label)
+    np.testing.assert_array_equal(everything(dataset), [[1, 0.5], [2, 1.5], [3, 2.5]])
+    assert dataset.labels.tolist() == [3, 0, 3]
+
+
+def test_labels_in_words_are_numbered_by_alphabet(tmp_path: Path) -> None:
+    (tmp_path / "table.tsv").write_text('1\t2\tvirginica\n3\t4\t"setosa"\n5\t6\tvirginica\n')
+    assert open_dataset(tmp_path / "table.tsv", label=3).labels.tolist() == [1, 0, 1]
+
+
+def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("0,1\n5,6\n7,8\n")
+    assert len(open_dataset(tmp_path / "table.csv")) == 3
+    assert len(open_dataset(tmp_path / "table.csv", header=True)) == 2
+
+
+def test_resizing_averages_what_falls_together() -> None:
+    board = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)[None, None]
+    small = resize(board, 8)
+    assert small.shape == (1, 1, 8, 8)
+    assert 120 < small.min() <= small.max() < 136
+
+
+def test_resizing_to_the_same_size_changes_nothing_and_sides_are_height_then_width() -> None:
+    rows = pixels(2, 3, 6, 4)
+    np.testing.assert_array_equal(resize(rows, (6, 4)), rows)
+    assert resize(rows, (3, 9)).shape == (2, 3, 3, 9)
+
+
+def test_sixteen_bits_become_the_upper_eight(tmp_path: Path) -> None:
+    deep = np.random.default_rng(0).integers(0, 2**16, (5, 4)).astype(np.uint16)
+    save(tmp_path / "deep.png", deep)
+    np.testing.assert_array_equal(read_image(tmp_path / "deep.png", colour=False)[0], deep >> 8)
+
+
+def test_transparent_pixels_are_black(tmp_path: Path) -> None:
+    image = np.full((2, 2, 4), 200, np.uint8)
+    image[:, :, 3] = [[255, 0], [0, 255]]
+    save(tmp_path / "clear.png", image)
+    np.testing.assert_array_equal(read_image(tmp_path / "clear.png", colour=True)[0], [[200, 0], [0, 200]])
+
+
+def test_a_photograph_taken_sideways_stands_upright(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for name in ("a", "b"):
+        Image.fromarray(pixels(8, 16, seed=ord(name))).save(tmp_path / f"{name}.jpg", exif=exif)
+    assert open_dataset(tmp_path).shape == (1, 16, 8)
+
+
+class Terminal:
+    """Standard error as a terminal that remembers what was written."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+@pytest.mark.parametrize(("long", "shown"), [(True, True), (False, False)])
+def test_only_long_work_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, long: bool, shown: bool) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert list(follow(range(LONG_ITEMS), "reading", LONG_ITEMS, long=long)) == list(range(LONG_ITEMS))
+    assert ("reading" in terminal.text) is shown
+
+
+def test_long_work_is_quiet_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
+    assert list(follow(range(3), "reading", 3, long=True)) == [0, 1, 2]
+    assert capfd.readouterr() == ("", "")

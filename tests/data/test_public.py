@@ -1,0 +1,287 @@
+"""MNIST, Fashion-MNIST, digits and dSprites: small files of their formats, and real ones where they lie."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from vaescope.data import cache
+from vaescope.data.dataset import Dataset, Factors
+from vaescope.data.public import SOURCES, dsprites_file, mnist
+from vaescope.data.source import BUILT_IN, Source
+from vaescope.errors import ConfigurationError, DataError, UnknownNameError
+
+REAL_DATA = os.environ.get("VAESCOPE_DATA")
+BY_NAME = {source.name: source for source in SOURCES}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty $VAESCOPE_DATA, and a user cache of its own."""
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
+    return tmp_path / "data"
+
+
+def idx(array: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def write_idx_set(folder: Path, train: int = 6, test: int = 3, side: int = 5) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    written = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for prefix, count in (("train", train), ("t10k", test)):
+        written[f"{prefix}-{mnist.IMAGES}"] = random.integers(0, 256, (count, side, side), np.uint8)
+        written[f"{prefix}-{mnist.LABELS}"] = random.integers(0, 10, count).astype(np.uint8)
+    for name, array in written.items():
+        (folder / name).write_bytes(gzip.compress(idx(array)))
+    return written
+
+
+LITTLE_MNIST = mnist.idx_set("little-mnist", "somewhere", "http://127.0.0.1:9/", ())
+
+
+def test_the_table_lists_every_public_set_once() -> None:
+    assert [source.name for source in SOURCES] == [
+        "mnist",
+        "fashion-mnist",
+        "digits",
+        "dsprites-file",
+        "smallnorb",
+        "cars3d",
+        "symsol_reduced",
+        "celeba",
+    ]
+
+
+@pytest.mark.parametrize("source", [s for s in SOURCES if s.name not in ("digits", "fashion-mnist")])
+def test_a_set_that_is_not_there_says_where_to_put_it(
+    source: Source, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pooch
+
+    def no_network(*arguments: object) -> None:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", no_network)
+    assert source.locate() is None
+    with pytest.raises(DataError, match=rf"^{source.name}: .*\$VAESCOPE_DATA/{source.name}/.* Get it from http"):
+        source.open()
+
+
+def test_idx_images_and_labels_are_what_the_files_hold(folder: Path) -> None:
+    written = write_idx_set(folder / "little-mnist")
+    data = mnist.open_idx_set(LITTLE_MNIST)
+    images, labels = written[f"train-{mnist.IMAGES}"], written[f"train-{mnist.LABELS}"]
+    assert (len(data), data.shape, data.name) == (6, (1, 5, 5), "little-mnist")
+    torch.testing.assert_close(data.batch(torch.tensor([4, 1])), torch.tensor(images[[4, 1], None]) / 255)
+    assert data.labels is not None
+    assert data.labels.tolist() == labels.tolist()
+    assert data.labels.dtype == torch.int64
+
+
+def test_the_parts_follow_each_other_in_all(folder: Path) -> None:
+    write_idx_set(folder / "little-mnist")
+    train, test, both = (mnist.open_idx_set(LITTLE_MNIST, part=part) for part in ("train", "test", "all"))
+    assert (len(train), len(test), len(both)) == (6, 3, 9)
+    expected = torch.cat([train.batch(torch.arange(6)), test.batch(torch.arange(3))])
+    assert torch.equal(both.batch(torch.arange(9)), expected)
+    assert len({train.fingerprint, test.fingerprint, both.fingerprint}) == 3
+
+
+def test_a_size_resizes_and_changes_the_fingerprint(folder: Path) -> None:
+    write_idx_set(folder / "little-mnist")
+    data = mnist.open_idx_set(LITTLE_MNIST, size=32)
+    assert data.batch(torch.arange(2)).shape == (2, 1, 32, 32)
+    assert data.fingerprint != mnist.open_idx_set(LITTLE_MNIST).fingerprint
+    with pytest.raises(ConfigurationError, match="size"):
+        mnist.open_idx_set(LITTLE_MNIST, size=0)
+
+
+def test_a_changed_pixel_changes_the_fingerprint(folder: Path) -> None:
+    written = write_idx_set(folder / "little-mnist")
+    before = mnist.open_idx_set(LITTLE_MNIST).fingerprint
+    assert mnist.open_idx_set(LITTLE_MNIST).fingerprint == before
+    images = written[f"train-{mnist.IMAGES}"]
+    images[0, 0, 0] ^= 1
+    (folder / "little-mnist" / f"train-{mnist.IMAGES}").write_bytes(idx(images))
+    assert mnist.open_idx_set(LITTLE_MNIST).fingerprint != before
+
+
+def test_unpacked_idx_files_are_found_too(folder: Path) -> None:
+    write_idx_set(folder / "little-mnist")
+    before = mnist.open_idx_set(LITTLE_MNIST).fingerprint
+    for path in (folder / "little-mnist").iterdir():
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    assert mnist.open_idx_set(LITTLE_MNIST).fingerprint == before
+    assert cache.locate(LITTLE_MNIST) == str(folder / "little-mnist")
+
+
+def test_an_unknown_part_lists_the_known(folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match="part must be one of all, test, train; got 'validation'"):
+        mnist.open_idx_set(LITTLE_MNIST, part="validation")
+
+
+def test_images_and_labels_of_different_length_are_refused(folder: Path) -> None:
+    write_idx_set(folder / "little-mnist")
+    short = idx(np.zeros(5, np.uint8))
+    (folder / "little-mnist" / f"train-{mnist.LABELS}").write_bytes(short)
+    with pytest.raises(DataError, match="label for each of 6 train images, got 5"):
+        mnist.open_idx_set(LITTLE_MNIST)
+
+
+def test_other_files_under_the_names_of_mnist_fail_its_checksum(folder: Path) -> None:
+    write_idx_set(folder / "mnist")
+    with pytest.raises(DataError, match=r"mnist: train-images-idx3-ubyte.gz must have the published checksum"):
+        BY_NAME["mnist"].open()
+
+
+def real(name: str, part: str) -> Dataset:
+    if not REAL_DATA or not (Path(REAL_DATA) / name).is_dir():
+        pytest.skip(f"set VAESCOPE_DATA to a folder that holds {name}/ to test the real files")
+    return BY_NAME[name].open(part=part)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "counts"),
+    [
+        ("mnist", "train", [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+        ("mnist", "test", [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
+        ("fashion-mnist", "train", [6000] * 10),
+        ("fashion-mnist", "test", [1000] * 10),
+    ],
+)
+def test_the_real_files_hold_the_known_images(name: str, part: str, counts: list[int]) -> None:
+    data = real(name, part)
+    assert (len(data), data.shape) == (sum(counts), (1, 28, 28))
+    assert data.labels is not None
+    assert torch.bincount(data.labels).tolist() == counts
+    batch = data.batch(torch.arange(1000))
+    assert (float(batch.min()), float(batch.max())) == (0.0, 1.0)
+    assert batch.dtype == torch.float32
+
+
+def test_the_mean_pixel_of_real_mnist_is_the_known_one() -> None:
+    data = real("mnist", "train")
+    mean = torch.stack([chunk.mean(dtype=torch.float64) for chunk in data.chunks(10000)]).mean()
+    assert float(mean) == pytest.approx(0.1307, abs=5e-5)
+
+
+def test_real_mnist_lies_where_locate_says() -> None:
+    real("mnist", "test")
+    assert BY_NAME["mnist"].locate() == str(Path(str(REAL_DATA)) / "mnist")
+
+
+def test_digits_are_built_in() -> None:
+    source = BY_NAME["digits"]
+    data = source.open()
+    assert source.locate() == BUILT_IN
+    assert (len(data), data.shape) == (source.items, source.shape) == (1797, (1, 8, 8))
+    values = torch.cat(list(data.chunks(500))).unique()
+    torch.testing.assert_close(values, torch.arange(17) / 16, atol=0.51 / 255, rtol=0)
+    assert data.labels is not None
+    assert data.labels[:10].tolist() == list(range(10))
+
+
+SIZES = (1, 3, 2, 2, 2, 2)
+DSPRITES = dataclasses.replace(
+    dsprites_file.DSPRITES, files=(dataclasses.replace(dsprites_file.DSPRITES.files[0], checksum=""),)
+)
+
+
+def sprites() -> dict[str, np.ndarray]:
+    table = Factors(dsprites_file.FACTORS, SIZES)
+    classes = table.codes(torch.arange(table.cells)).numpy()
+    images = np.random.default_rng(0).integers(0, 2, (table.cells, 8, 8), np.uint8)
+    return {"imgs": images, "latents_values": classes.astype(np.float64), "latents_classes": classes}
+
+
+def write_sprites(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
+    path = folder / "dsprites-file" / dsprites_file.FILE
+    path.parent.mkdir(exist_ok=True)
+    # The published file carries pickled metadata, which must be left unread.
+    np.savez_compressed(path, metadata=np.array({"pickled": True}, dtype=object), **arrays)
+    return path
+
+
+def test_dsprites_is_a_grid_of_binary_images(folder: Path) -> None:
+    arrays = sprites()
+    write_sprites(folder, arrays)
+    data = dsprites_file.open_dsprites(DSPRITES)
+    assert (len(data), data.shape, data.grid) == (48, (1, 8, 8), True)
+    assert data.factor_table == Factors(dsprites_file.FACTORS, SIZES)
+    everything = torch.arange(48)
+    assert torch.equal(data.batch(everything), torch.tensor(arrays["imgs"][:, None]).float())
+    assert data.factors is not None
+    assert torch.equal(data.factors.long(), data.factor_table.codes(everything))
+    _, held_out = data.split(0.25)
+    assert held_out.factors is not None
+    assert torch.equal(data.factor_table.index(held_out.factors), held_out.index)
+    assert data.to("cpu").grid
+
+
+def test_a_part_of_dsprites_keeps_its_factors_but_is_no_grid(folder: Path) -> None:
+    write_sprites(folder, {key: array[::-1] for key, array in sprites().items()})
+    turned = dsprites_file.open_dsprites(DSPRITES)
+    assert not turned.grid
+    assert turned.factors is not None
+    assert turned.factors[0].tolist() == [size - 1 for size in SIZES]
+    write_sprites(folder, {key: array[:20] for key, array in sprites().items()})
+    assert not dsprites_file.open_dsprites(DSPRITES).grid
+
+
+def test_the_fingerprint_of_dsprites_is_that_of_its_file(folder: Path) -> None:
+    arrays = sprites()
+    write_sprites(folder, arrays)
+    before = dsprites_file.open_dsprites(DSPRITES).fingerprint
+    arrays["imgs"][0, 0, 0] ^= 1
+    write_sprites(folder, arrays)
+    assert dsprites_file.open_dsprites(DSPRITES).fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"imgs": None}, "lacks imgs"),
+        ({"latents_classes": None}, "lacks latents_classes"),
+        ({"imgs": np.zeros((48, 8, 8))}, "imgs must be uint8"),
+        ({"imgs": np.zeros((48, 64), np.uint8)}, "imgs must be uint8 of items x height x width"),
+        ({"imgs": np.full((48, 8, 8), 255, np.uint8)}, "must be 0 or 1, the largest is 255"),
+        ({"imgs": np.zeros((48, 8, 8), np.uint8)}, "must be 0 or 1, the largest is 0"),
+        ({"latents_classes": np.zeros((47, 6), np.int64)}, r"must be items x factors = \(48, 6\)"),
+        ({"latents_values": np.zeros((48, 5))}, r"latents_values must be items x factors"),
+        ({"latents_classes": np.full((48, 6), -1)}, "whole numbers from 0, got int64 from -1"),
+        ({"latents_classes": np.zeros((48, 6))}, "whole numbers from 0, got float64"),
+    ],
+)
+def test_a_wrong_array_in_the_dsprites_file_is_named(
+    folder: Path, change: dict[str, np.ndarray | None], words: str
+) -> None:
+    arrays = {key: array for key, array in {**sprites(), **change}.items() if array is not None}
+    write_sprites(folder, arrays)
+    with pytest.raises(DataError, match=words):
+        dsprites_file.open_dsprites(DSPRITES)
+
+
+def test_a_cut_or_damaged_dsprites_file_is_named(folder: Path) -> None:
+    path = write_sprites(folder, sprites())
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=r"must be an .npz file .* cut short"):
+        dsprites_file.open_dsprites(DSPRITES)
+    start = content.index(b"imgs.npy") + 60
+    path.write_bytes(content[:start] + bytes(50) + content[start + 50 :])
+    with pytest.raises(DataError, match=r"must be a whole .npz file, it is damaged"):
+        dsprites_file.open_dsprites(DSPRITES)
+    with pytest.raises(DataError, match="must have the published checksum md5:"):
+        BY_NAME["dsprites-file"].open()
