@@ -1,5 +1,10 @@
-"""Shapes and types of the whole library are checked while tests run."""
+"""Shapes and types of the packages that only compute are checked while tests run.
+
+The others take input from people, and their own sentences about wrong types are what is tested there.
+"""
 
 from jaxtyping import install_import_hook
 
-install_import_hook("vaescope", "beartype.beartype")
+COMPUTING = ("numerics", "nets", "posteriors", "priors", "likelihoods")
+
+install_import_hook([f"vaescope.{package}" for package in COMPUTING], "beartype.beartype")

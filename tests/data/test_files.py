@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 
 from vaescope.data import Dataset, open_dataset
-from vaescope.data.arrays import LONG_ITEMS, follow
+from vaescope.data.arrays import LONG_ITEMS
 from vaescope.data.images import read_image, resize
+from vaescope.progress import follow
 
 
 def pixels(*shape: int, seed: int = 0) -> np.ndarray:

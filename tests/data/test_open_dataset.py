@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from vaescope.data import DATASETS, Dataset, open_dataset
-from vaescope.data.source import Source
+from vaescope.data.source import BUILT_IN, Source
 from vaescope.data.synthetic import SOURCES
 
 ROWS = np.random.default_rng(0).random((6, 4))
@@ -74,6 +74,22 @@ def test_a_known_name_goes_before_a_file_of_the_same_name(tmp_path: Path, monkey
 def test_every_source_is_known_by_its_own_name() -> None:
     assert {source.name for source in SOURCES} <= set(DATASETS)
     assert all(isinstance(source, Source) and source.name == name for name, source in DATASETS.items())
+
+
+@pytest.mark.parametrize("source", [source for source in DATASETS.values() if source.locate() == BUILT_IN])
+def test_what_is_built_in_opens_without_options_and_is_what_its_source_says(source: Source) -> None:
+    dataset = source.open()
+    factors = dataset.factor_table.names if dataset.factor_table else ()
+    assert (dataset.name, len(dataset), dataset.shape, factors) == (
+        source.name,
+        source.items,
+        source.shape,
+        source.factors,
+    )
+
+
+def test_a_set_that_needs_an_option_says_so_where_it_lies() -> None:
+    assert DATASETS["dsprites-scream"].locate() == "built in, with background=PATH"
 
 
 def test_options_reach_the_opener() -> None:

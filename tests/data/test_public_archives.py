@@ -23,15 +23,6 @@ from vaescope.data.public import cars3d, smallnorb
 from vaescope.errors import DataError
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty $VAESCOPE_DATA, and a user cache of its own."""
-    (tmp_path / "data").mkdir()
-    monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
-    return tmp_path / "data"
-
-
 def matrix(array: np.ndarray) -> bytes:
     magic = 0x1E3D4C55 if array.dtype == np.uint8 else 0x1E3D4C54
     stored = (*array.shape, 1, 1)[: max(3, array.ndim)]

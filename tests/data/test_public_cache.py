@@ -7,6 +7,7 @@ import hashlib
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -39,12 +40,9 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for $VAESCOPE_DATA and one for the user cache."""
-    (tmp_path / "data").mkdir()
-    monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
-    return tmp_path
+def places(folder: Path) -> Path:
+    """What holds data/, which is $VAESCOPE_DATA, and cache/, the user cache."""
+    return folder.parent
 
 
 @pytest.fixture
@@ -68,11 +66,11 @@ def one_file(
     *,
     content: str = "",
     checksum: str = "",
+    opening: int | None = None,
     folders: tuple[Path, ...] = (),
-    shared_names: bool = False,
 ) -> PublicSet:
-    file = PublicFile((name,), url, checksum=checksum, content=content)
-    return PublicSet("little", "https://example.org/little", (file,), folders, shared_names)
+    file = PublicFile((name,), url, checksum=checksum, content=content, opening=opening)
+    return PublicSet("little", "https://example.org/little", (file,), folders)
 
 
 def kept_files(places: Path) -> list[str]:
@@ -108,13 +106,15 @@ def test_an_unset_variable_leaves_the_cache(places: Path, monkeypatch: pytest.Mo
 
 def test_a_variable_that_names_no_folder_is_an_error(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VAESCOPE_DATA", str(places / "typo"))
+    write(places / "cache" / "vaescope" / "little" / "set.bin")
+    assert cache.locate(one_file()) is None
     with pytest.raises(DataError, match=r"VAESCOPE_DATA must name a folder, got .*typo"):
         cache.obtain(one_file(), one_file().files[0])
 
 
 def test_a_file_of_another_set_with_the_same_name_is_passed_over_but_told(places: Path) -> None:
     foreign = write(places / "data" / "set.bin", b"another set's")
-    published = one_file(content=DIGEST, shared_names=True)
+    published = one_file(content=DIGEST, opening=zlib.crc32(CONTENT))
     assert cache.locate(published) is None
     with pytest.raises(DataError, match=r"set.bin holds something else"):
         cache.obtain(published, published.files[0])
@@ -122,6 +122,23 @@ def test_a_file_of_another_set_with_the_same_name_is_passed_over_but_told(places
     assert cache.obtain(published, published.files[0]) == right
     foreign.write_bytes(CONTENT)
     assert cache.obtain(published, published.files[0]) == foreign
+
+
+def test_an_unreadable_file_under_a_shared_name_is_passed_over_but_told(places: Path) -> None:
+    write(places / "data" / "set.bin", gzip.compress(CONTENT)[:12])
+    published = one_file(content=DIGEST, opening=zlib.crc32(CONTENT))
+    assert cache.locate(published) is None
+    with pytest.raises(DataError, match=r"set.bin holds something else"):
+        cache.obtain(published, published.files[0])
+
+
+def test_a_file_under_a_shared_name_that_is_damaged_later_on_is_refused(places: Path) -> None:
+    whole = bytes(range(256)) * 40
+    write(places / "data" / "set.bin", whole[:-1] + b"x")
+    digest = f"sha256:{hashlib.sha256(whole).hexdigest()}"
+    published = one_file(content=digest, opening=zlib.crc32(whole[:4096]))
+    with pytest.raises(DataError, match="must have the published checksum"):
+        cache.read(published, published.files[0])
 
 
 def test_a_download_is_checked_and_kept(places: Path, server: str) -> None:
@@ -227,4 +244,6 @@ def test_the_progress_bar_follows_a_download_on_a_terminal(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     published = one_file("set.bin", server + "set.bin", checksum=DIGEST)
     cache.obtain(published, published.files[0])
-    assert "little/set.bin" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "little/set.bin" in shown
+    assert "100/100" in shown

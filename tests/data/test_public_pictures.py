@@ -15,15 +15,6 @@ from vaescope.data.public import celeba, pictures, symsol
 from vaescope.errors import DataError
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty $VAESCOPE_DATA, and a user cache of its own."""
-    (tmp_path / "data").mkdir()
-    monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
-    return tmp_path / "data"
-
-
 def picture(pixels: np.ndarray, kind: str = "PNG") -> bytes:
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, kind, **({"quality": 100, "subsampling": 0} if kind == "JPEG" else {}))

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vaescope.data.codes import codes_of, factor_table_of, whole_label
 from vaescope.data.dataset import Dataset, Factors
 from vaescope.errors import DataError
+from vaescope.progress import follow
 
 CHUNK_BYTES = 16 * 2**20
 LONG_BYTES = 2**30
 LONG_ITEMS = 500
 TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 LARGEST = float(np.finfo(np.float32).max)
-
-Step = TypeVar("Step")
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,8 +96,8 @@ def from_array(
     minimum, maximum, digest = _inspect(rows, name)
     if len(shape) == 3:
         rows = _as_pixels(rows, name, minimum, maximum)
-    label_codes = None if labels is None else torch.from_numpy(_codes(labels, len(rows), name, "labels", 1))
-    table, factor_codes = _factor_table(factors, factor_names, len(rows), name)
+    label_codes = None if labels is None else torch.from_numpy(codes_of(labels, len(rows), name, "labels", 1))
+    table, factor_codes = factor_table_of(factors, factor_names, len(rows), name)
     return ArrayDataset(name, _held(rows), shape, digest, label_codes, table, factor_codes)
 
 
@@ -123,7 +121,7 @@ def from_torch_dataset(dataset: Any, name: str | None = None, *, image: bool | N
             )
         rows[position] = item
         if labels is not None:
-            labels[position] = _whole_label(label, name, position)
+            labels[position] = whole_label(label, name, position)
     return from_array(rows, name, labels=labels, image=image)
 
 
@@ -134,17 +132,6 @@ def fingerprint_of(path: Path) -> str:
         while block := file.read(CHUNK_BYTES):
             digest.update(block)
     return digest.hexdigest()
-
-
-def follow(steps: Iterable[Step], title: str, total: int, *, long: bool) -> Iterator[Step]:
-    """The steps, with a progress bar on stderr when they take long and stderr is a terminal."""
-    if not long or not sys.stderr.isatty():
-        yield from steps
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(steps, title, total=total, console=Console(stderr=True), transient=True)
 
 
 def _too_few(name: str, items: int) -> DataError:
@@ -189,16 +176,6 @@ def _entry(entry: Any, name: str, position: int) -> tuple[np.ndarray, Any]:
     pair = isinstance(entry, (tuple, list))
     item = _numbers(entry[0] if pair else entry, f"{name}, item {position}")
     return item, entry[1] if pair and len(entry) > 1 else None
-
-
-def _whole_label(value: Any, name: str, position: int) -> int:
-    number = np.asarray(value)
-    if number.size != 1 or not np.issubdtype(number.dtype, np.integer):
-        raise DataError(
-            f"{name}: a label must be one whole number, got {value!r} for item {position}. "
-            "Return (item, class number) or the item alone."
-        )
-    return int(number.reshape(()))
 
 
 def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -258,41 +235,3 @@ def _as_pixels(rows: np.ndarray, name: str, minimum: float, maximum: float) -> n
             "largest value, or pass image=False to take each item as a vector."
         )
     return rows
-
-
-def _codes(values: Any, items: int, name: str, what: str, *ranks: int) -> np.ndarray:
-    """Class numbers or factor codes as int64: one row for each item, whole and not negative."""
-    codes = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
-    if codes.ndim not in ranks or len(codes) != items or codes.size == 0:
-        raise DataError(
-            f"{name}: {what} must have one row for each of the {items} items, got shape {codes.shape}. "
-            "Pass them in the order of the items."
-        )
-    if codes.dtype.kind not in "biuf":
-        raise DataError(f"{name}: {what} must be numbers, got type {codes.dtype}. Number them from 0.")
-    codes = codes.astype(np.uint8) if codes.dtype == bool else codes
-    good = (codes >= 0) & (codes < 2**53) & (codes == np.floor(codes))
-    if not good.all():
-        item = tuple(np.argwhere(~good)[0])
-        raise DataError(
-            f"{name}: {what} must be whole numbers from 0, got {codes[item]:g} for item {item[0]}. "
-            "Number the values 0, 1, 2, ..., or bin them."
-        )
-    return codes.astype(np.int64)
-
-
-def _factor_table(
-    factors: Any, names: tuple[str, ...] | None, items: int, name: str
-) -> tuple[Factors | None, Tensor | None]:
-    if factors is None:
-        return None, None
-    codes = _codes(factors, items, name, "factors", 1, 2).reshape(items, -1)
-    names = names or tuple(f"factor {column}" for column in range(codes.shape[1]))
-    if len(names) != codes.shape[1]:
-        raise DataError(
-            f"{name}: there must be a name for each of {codes.shape[1]} factors, got {len(names)}: {names}. "
-            "Pass as many factor_names as factors has columns."
-        )
-    sizes = tuple(int(largest) + 1 for largest in codes.max(0))
-    kind = torch.int16 if max(sizes) <= torch.iinfo(torch.int16).max else torch.int64
-    return Factors(tuple(names), sizes), torch.from_numpy(codes).to(kind)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vaescope.data.idx import read_content
+from vaescope.data.download import fetch
+from vaescope.data.idx import read_content, read_opening
 from vaescope.errors import DataError
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
+OPENING_BYTES = 4096
 VARIABLE = "VAESCOPE_DATA"
 
 
@@ -31,6 +29,8 @@ class PublicFile:
         url: a direct link, or "" when there is none.
         checksum: "md5:..." or "sha256:..." of the file as published, or "" when unknown.
         content: the same of its unpacked content, which mirrors that pack anew leave alone; "" when unknown.
+        opening: the CRC-32 of the first 4096 bytes of its content, where other sets use the same names and only
+            the content tells them apart; None when the names are its own.
         pictures: the ending of the pictures inside, when a folder of them may stand for the file.
         optional: whether the set opens without it.
     """
@@ -39,6 +39,7 @@ class PublicFile:
     url: str = ""
     checksum: str = ""
     content: str = ""
+    opening: int | None = None
     pictures: str = ""
     optional: bool = False
 
@@ -55,14 +56,12 @@ class PublicSet:
     Attributes:
         origin: the page they come from.
         folders: folders of the system that may hold them.
-        shared_names: whether other sets use the same file names, so that only the content tells them apart.
     """
 
     name: str
     origin: str
     files: tuple[PublicFile, ...]
     folders: tuple[Path, ...] = ()
-    shared_names: bool = False
 
 
 def user_folder() -> Path | None:
@@ -85,13 +84,19 @@ def find(published: PublicSet, file: PublicFile) -> Path | None:
     own, cached = user_folder(), user_cache(published.name)
     if own and (path := _first([own / published.name], file)):
         return path
-    if own and (path := _first([own], file)) and not (published.shared_names and _is_foreign(file, path)):
+    if own and (path := _first([own], file)) and _begins_right(file, path):
         return path
     return _first([*([cached] if cached else []), *published.folders], file)
 
 
 def locate(published: PublicSet) -> str | None:
-    """The folder or file a set opens from now, or None when something would have to be fetched."""
+    """The folder or file a set opens from now, or None when something would have to be fetched or mended.
+
+    It is quick, as a list of all sets needs it: checksums are left for when the set is opened.
+    """
+    own = user_folder()
+    if own and not own.is_dir():
+        return None
     paths = [find(published, file) for file in published.files if not file.optional]
     if not paths or not all(paths):
         return None
@@ -138,47 +143,26 @@ def temporary_beside(target: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-class _Bar:
-    """A progress bar with the few methods pooch calls."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self.progress = progress
-        self.task = task
-
-    def _announce(self, size: int) -> None:
-        self.progress.update(self.task, total=size)
-
-    total = property(fset=_announce, doc="The size of the download in bytes, which pooch sets.")
-
-    def update(self, amount: int) -> None:
-        self.progress.advance(self.task, amount)
-
-    def reset(self) -> None:
-        self.progress.reset(self.task)
-
-    def close(self) -> None:
-        self.progress.stop_task(self.task)
-
-
-@contextmanager
-def _progress_bar(title: str) -> Iterator[_Bar]:
-    """A bar on standard error, invisible when that is not a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-        yield _Bar(progress, progress.add_task(title, total=None))
-
-
 def _first(folders: list[Path], file: PublicFile) -> Path | None:
     for path in (folder / name for folder in folders for name in file.names):
-        if path.is_file() or (file.pictures and any(path.glob(f"*{file.pictures}"))):
+        if path.is_file() or (file.pictures and path.is_dir() and _holds_pictures(path, file.pictures)):
             return path
     return None
 
 
+def _holds_pictures(folder: Path, suffix: str) -> bool:
+    """Whether there is one; `glob` would list all 200,000 of a large set before it names the first."""
+    with os.scandir(folder) as entries:
+        return any(entry.name.endswith(suffix) and not entry.name.startswith(".") for entry in entries)
+
+
+def _begins_right(file: PublicFile, path: Path) -> bool:
+    """Whether a file under a name that other sets use too begins as this set's does."""
+    return file.opening is None or zlib.crc32(read_opening(path, OPENING_BYTES)) == file.opening
+
+
 def _is_foreign(file: PublicFile, path: Path) -> bool:
-    """Whether a file is another set's or damaged, where that is no error by itself."""
+    """Whether what was downloaded is something else or damaged, both of which the caller tells as one."""
     try:
         return not _matches(file, path)
     except DataError:
@@ -198,12 +182,10 @@ def _download(published: PublicSet, file: PublicFile) -> Path:
     folder = user_cache(published.name)
     if folder is None:
         raise missing(published, file, "downloading needs the package pooch, which is not installed")
-    import pooch
-
     target = folder / file.names[0]
     try:
-        with temporary_beside(target) as part, _progress_bar(f"{published.name}/{target.name}") as bar:
-            pooch.HTTPDownloader(progressbar=bar)(file.url, str(part), None)
+        with temporary_beside(target) as part:
+            fetch(file.url, part, f"{published.name}/{target.name}")
             if _is_foreign(file, part):
                 raise DataError(
                     f"{published.name}: {file.url} must have the published checksum "

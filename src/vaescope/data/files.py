@@ -1,22 +1,21 @@
-"""The user's own files: .npy, .npz, .csv and .tsv, and folders of images."""
+"""The user's own files: arrays saved by numpy, tables, and folders of images."""
 
 from __future__ import annotations
 
-import csv
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from vaescope.data.arrays import LONG_ITEMS, ArrayDataset, follow, from_array
+from vaescope.data.arrays import LONG_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
+from vaescope.data.reading import numpy_archive, reading
+from vaescope.data.tables import open_csv
 from vaescope.errors import DataError
+from vaescope.progress import follow
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
@@ -49,7 +48,7 @@ def open_npy(
     image: bool | None = None,
 ) -> ArrayDataset:
     """The rows of an array saved by numpy; they stay on disk and are read a batch at a time."""
-    with _reading(path, "a .npy file of numbers"):
+    with reading(path, "a .npy file of numbers"):
         with path.open("rb") as file:
             if file.read(len(NPY_MAGIC)) != NPY_MAGIC:
                 raise ValueError("it does not begin like one")
@@ -72,17 +71,14 @@ def open_npz(
     called images, imgs, x, data or arr_0. Labels are called labels or y, factors factors or latents_classes,
     unless named here; False leaves them out.
     """
-    with _reading(path, "a .npz archive of numbers"):
-        if not zipfile.is_zipfile(path):
-            raise ValueError("it is not a whole zip archive")
-        with np.load(path, allow_pickle=False) as archive:
-            keys = [name for name in archive.files if name != key]
-            label_key = _beside(path, keys, LABEL_KEYS, labels, "labels")
-            factor_key = _beside(path, keys, FACTOR_KEYS, factors, "factors")
-            data_key = _data_key(path, archive.files, key, {label_key, factor_key})
-            rows = archive[data_key]
-            label_rows = None if label_key is None else archive[label_key]
-            factor_rows = None if factor_key is None else archive[factor_key]
+    with numpy_archive(path) as archive:
+        keys = [name for name in archive.files if name != key]
+        label_key = _beside(path, keys, LABEL_KEYS, labels, "labels")
+        factor_key = _beside(path, keys, FACTOR_KEYS, factors, "factors")
+        data_key = _data_key(path, archive.files, key, {label_key, factor_key})
+        rows = archive[data_key]
+        label_rows = None if label_key is None else archive[label_key]
+        factor_rows = None if factor_key is None else archive[factor_key]
     return from_array(rows, str(path), labels=label_rows, factors=factor_rows, factor_names=factor_names, image=image)
 
 
@@ -108,53 +104,12 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
     return from_array(pixels, str(path), labels=labels)
 
 
-def open_csv(path: Path, *, label: str | int | None = None, header: bool | None = None) -> ArrayDataset:
-    """A table of numbers, one item a line, separated by commas, semicolons or tabs.
-
-    The first line is a header if `header` says so or if none of its cells is a number. `label` picks the
-    column of the labels by name or by number, counted from 1; words there become 0, 1, 2, ... by alphabet.
-    """
-    with _reading(path, "a table of numbers in UTF-8"):
-        first = [cells for _, cells in islice(_lines(path), 2)]
-        if not first:
-            raise DataError(f"{path} must hold a line for each item, got an empty file. Add the numbers.")
-        header = not any(map(_is_number, first[0])) if header is None else header
-        if header and (len(first) < 2 or len(first[0]) != len(first[1])):
-            raise DataError(
-                f"{path}: a header must be followed by lines of as many cells, got {len(first[0])} names, "
-                f"then {len(first[1]) if len(first) > 1 else 'no'} cells. Mend the header or remove it."
-            )
-        column = None if label is None else _column(path, label, first[0])
-        table, words = _table(path, header, column)
-    if column is None:
-        return from_array(table, str(path))
-    texts = np.array(words)[table[:, column].astype(np.int64)]
-    numbered = all(map(_is_number, words))
-    labels = texts.astype(np.float64) if numbered else np.unique(texts, return_inverse=True)[1]
-    return from_array(np.delete(table, column, axis=1), str(path), labels=labels)
-
-
 OPENERS: dict[str, Callable[..., ArrayDataset]] = {
     ".npy": open_npy,
     ".npz": open_npz,
     ".csv": open_csv,
     ".tsv": open_csv,
 }
-
-
-@contextmanager
-def _reading(path: Path, what: str) -> Iterator[None]:
-    """Turns what a reader says of a damaged file into a sentence that names the file."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (ValueError, EOFError, OSError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise DataError(
-            f"{path} must be {what}, whole and without pickled objects; reading it failed: {reason}. "
-            "Save or copy it again."
-        ) from error
 
 
 def _each(function: Callable[[Given], Made], given: Iterable[Given], title: str) -> Iterator[Made]:
@@ -227,75 +182,3 @@ def _common_size(folder: Path, paths: list[Path], sizes: list[tuple[int, int]]) 
                 f"and {path.name} is {size[0]} x {size[1]} (height x width). Pass size= to resize them."
             )
     return sizes[0]
-
-
-def _separator(path: Path) -> str:
-    with path.open(encoding="utf-8-sig") as file:
-        line = next((line for line in file if line.strip()), "")
-    return next((separator for separator in "\t;" if separator in line), ",")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of each line of a table that is not blank."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=_separator(path))
-        for cells in reader:
-            if len(cells) > 1 or "".join(cells).strip():
-                yield reader.line_num, cells
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
-
-
-def _column(path: Path, label: str | int, names: list[str]) -> int:
-    """The position of the column of labels, given by its name in the first line or its number from 1."""
-    if label in names:
-        return names.index(str(label))
-    if str(label).isdecimal() and 1 <= int(label) <= len(names):
-        return int(label) - 1
-    raise DataError(
-        f"{path}: label must be a column, by number from 1 to {len(names)} or by name in the first line "
-        f"({', '.join(names[:8])}{', ...' if len(names) > 8 else ''}); got {label!r}."
-    )
-
-
-def _table(path: Path, header: bool, column: int | None) -> tuple[np.ndarray, list[str]]:
-    """The numbers, with the column of labels replaced by positions in the list of its distinct texts."""
-    words: dict[str, int] = {}
-    converters: dict[int | str, Callable[[str], int]] = {}
-    if column is not None:
-        converters[column] = lambda cell: words.setdefault(cell.strip(), len(words))
-    with path.open(encoding="utf-8-sig") as file:
-        lines = islice((line for line in file if line.strip()), int(header), None)
-        form: dict[str, Any] = {"delimiter": _separator(path), "quotechar": '"', "comments": None, "ndmin": 2}
-        try:
-            return np.loadtxt(lines, converters=converters or None, encoding="utf-8", **form), list(words)
-        except ValueError as error:
-            bad = _bad_cell(path, header, column)
-            if bad is None:
-                raise
-            raise bad from error
-
-
-def _bad_cell(path: Path, header: bool, column: int | None) -> DataError | None:
-    """The error for the first cell that is no number or the first line of another length, if there is one."""
-    width = None
-    for line, cells in islice(_lines(path), int(header), None):
-        width = width or len(cells)
-        if len(cells) != width:
-            return DataError(
-                f"{path}: every line must have as many cells as the first, {width}; line {line} has "
-                f"{len(cells)}. Complete the line or remove it."
-            )
-        for position, cell in enumerate(cells):
-            if position != column and not _is_number(cell):
-                return DataError(
-                    f"{path}: every cell must be a number, line {line}, column {position + 1} is {cell!r}. "
-                    "Mend it, pass label= if its column holds classes, or header=True if line 1 holds names."
-                )
-    return None

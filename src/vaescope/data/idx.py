@@ -44,6 +44,18 @@ def read_content(path: Path) -> bytes:
     return content
 
 
+def read_opening(path: Path, size: int) -> bytes:
+    """The first bytes of a file's content, unpacked if it is gzip; nothing of a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+            file.seek(0)
+            with gzip.open(file) if packed else file as content:
+                return content.read(size)
+    except (EOFError, zlib.error, OSError):
+        return b""
+
+
 def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> np.ndarray:
     """The unsigned bytes in the content of an IDX file; `name` stands for it in messages."""
     if len(content) < 4 or content[:2] != b"\x00\x00":

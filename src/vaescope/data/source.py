@@ -16,10 +16,10 @@ class Source:
 
     Attributes:
         summary: what an item shows, in a few words.
-        items, shape: size of the set and shape of an item (0 and () where only the files tell).
-        factors: names of the generative factors, empty when there are none.
+        items, shape: size of the set and shape of an item, when opened without options.
+        factors: names of the generative factors, empty when there are none or only an optional file holds them.
         open: opens the set; keyword options are the set's own.
-        locate: where it lies now (`BUILT_IN` or a path), or None when it would have to be fetched.
+        locate: where it lies now (`BUILT_IN`, a path, or what it still needs), or None when it must be fetched.
     """
 
     name: str

@@ -11,7 +11,7 @@ from torch import Tensor
 from vaescope.data.dsprites.geometry import NAMES, SIZE, Grid
 from vaescope.data.dsprites.paints import Coloured, Noisy, Scream
 from vaescope.data.dsprites.sprites import PaintedSprites, Sprites
-from vaescope.data.source import Source
+from vaescope.data.source import BUILT_IN, Source
 from vaescope.errors import DataError
 
 # Every third of the 39 angles: evenly round the circle, and no two of them near a quarter turn apart, so that
@@ -76,5 +76,6 @@ SOURCES: tuple[Source, ...] = (
         _COLOUR,
         NAMES,
         open_scream,
+        lambda: f"{BUILT_IN}, with background=PATH",
     ),
 )

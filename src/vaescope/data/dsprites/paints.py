@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import torch
@@ -37,7 +36,7 @@ class Paint(ABC):
     ) -> Float[Tensor, "batch 3 64 64"]:
         """The painted images, float32 in [0, 1]."""
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> Paint:
         """The same paint on `device`."""
         return replace(self, seed=self.seed.to(device))
 

@@ -13,12 +13,13 @@ import numpy as np
 from jaxtyping import UInt8
 
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset, follow, from_array
+from vaescope.data.arrays import ArrayDataset, from_array
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.images import resize
 from vaescope.data.public.grid import as_grid
 from vaescope.data.source import Source
 from vaescope.errors import DataError
+from vaescope.progress import follow
 
 FACTORS = ("elevation", "azimuth", "object")
 CARS = 183

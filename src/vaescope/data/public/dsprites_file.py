@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +12,13 @@ from vaescope.data import cache
 from vaescope.data.arrays import ArrayDataset, fingerprint_of
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.dataset import Factors
+from vaescope.data.dsprites import geometry
 from vaescope.data.public.grid import as_grid
+from vaescope.data.reading import numpy_archive
 from vaescope.data.source import Source
 from vaescope.errors import DataError
 
-FACTORS = ("color", "shape", "scale", "orientation", "position x", "position y")
+FACTORS = geometry.NAMES
 KEYS = ("imgs", "latents_values", "latents_classes")
 FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 ORIGIN = "https://github.com/google-deepmind/dsprites-dataset"
@@ -46,13 +46,8 @@ def open_dsprites(published: PublicSet = DSPRITES) -> ArrayDataset:
 
 def _load(path: Path) -> tuple[np.ndarray, ...]:
     """The three arrays; the pickled metadata beside them is left alone."""
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{path} must be an .npz file (a zip of arrays), it is not or it is cut short. Fetch it again.")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in KEYS if key in archive.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-        raise DataError(f"{path} must be a whole .npz file, it is damaged ({error}). Fetch it again.") from error
+    with numpy_archive(path) as archive:
+        arrays = {key: archive[key] for key in KEYS if key in archive.files}
     absent = [key for key in KEYS if key not in arrays]
     if absent:
         raise DataError(

@@ -22,15 +22,19 @@ IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
 PARTS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
 
 
-def idx_set(name: str, origin: str, mirror: str, digests: tuple[str, ...], folders: tuple[Path, ...] = ()) -> PublicSet:
-    """The four files of a set laid out like MNIST; `digests` are the SHA-256 of their unpacked contents."""
+def idx_set(
+    name: str, origin: str, mirror: str, digests: tuple[tuple[str, int], ...], folders: tuple[Path, ...] = ()
+) -> PublicSet:
+    """The four files of a set laid out like MNIST.
+
+    `digests` holds of each file's unpacked content the SHA-256 and the CRC-32 of its opening.
+    """
     names = [f"{prefix}-{ending}" for prefix in ("train", "t10k") for ending in (IMAGES, LABELS)]
-    checksums = [f"sha256:{digest}" for digest in digests] or [""] * len(names)
     files = tuple(
-        PublicFile((file, file.removesuffix(".gz")), mirror + file, content=checksum)
-        for file, checksum in zip(names, checksums, strict=True)
+        PublicFile((file, file.removesuffix(".gz")), mirror + file, content=f"sha256:{digest}", opening=opening)
+        for file, (digest, opening) in zip(names, digests, strict=True)
     )
-    return PublicSet(name, origin, files, folders, shared_names=True)
+    return PublicSet(name, origin, files, folders)
 
 
 def open_idx_set(published: PublicSet, part: str = "train", size: int | None = None) -> ArrayDataset:
@@ -67,10 +71,10 @@ MNIST = idx_set(
     "http://yann.lecun.com/exdb/mnist/",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     (
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ("ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db", 0xA8E40FDC),
+        ("65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5", 0x4F349A0F),
+        ("0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7", 0xBB57D16E),
+        ("ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2", 0x68DE2EC5),
     ),
 )
 
@@ -79,10 +83,10 @@ FASHION_MNIST = idx_set(
     "https://github.com/zalandoresearch/fashion-mnist",
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     (
-        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ("c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888", 0xEAD75EC1),
+        ("bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9", 0x64A1BAD9),
+        ("5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b", 0xB5E2CE10),
+        ("0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34", 0xC7AC101B),
     ),
     # Debian's package dataset-fashion-mnist installs the files here.
     (Path("/usr/share/datasets/fashion-mnist"),),

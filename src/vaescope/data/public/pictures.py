@@ -16,9 +16,9 @@ import numpy as np
 from PIL import Image
 
 from vaescope.data import cache
-from vaescope.data.arrays import follow
 from vaescope.data.images import not_an_image
 from vaescope.errors import DataError
+from vaescope.progress import follow
 
 CHUNK = 256
 

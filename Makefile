@@ -1,0 +1,44 @@
+# Every target sets itself up: nothing but Python 3.11 or newer is needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PEERS := .venv-peers
+PIP := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/vaescope datasets
+	$(BIN)/vaescope fit dsprites-small --latents 4,8 --steps 300 --learning-rate 1e-3 --runs demo
+	$(BIN)/vaescope runs --runs demo
+	$(BIN)/python examples/encode_a_run.py demo
+
+test: $(VENV)/.developed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+lint: $(VENV)/.developed
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed $(PEERS)/.installed
+	$(BIN)/python benchmarks/training.py --peer $(PEERS)/bin/python
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --editable .
+	touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
+	$(BIN)/python $(PIP) --editable '.[dev]'
+	touch $@
+
+# Peers live apart: they are measured, never depended on.
+$(PEERS)/.installed: benchmarks/peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint benchmarks/peers.txt pythae
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(PEERS) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,145 @@
+"""Plans, the order of batches, evaluation, and what happens when a number stops being finite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from vaescope.data.arrays import from_array
+from vaescope.data.dataset import Dataset
+from vaescope.errors import ConfigurationError, NonFiniteError
+from vaescope.models import Architecture
+from vaescope.nets import MLP
+from vaescope.objectives import Beta
+from vaescope.training import Member, Plan, Trainer
+from vaescope.training.groups import MOST_TOGETHER, group
+from vaescope.training.order import BatchOrder, draw_noise
+
+ARCHITECTURE = Architecture(net=MLP((16,), (16,)), likelihood="gaussian")
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return from_array(np.random.default_rng(0).normal(size=(100, 6)))
+
+
+def test_every_epoch_shows_each_item_once_and_in_a_new_order() -> None:
+    order = BatchOrder(torch.tensor([5]), items=30, batch=10)
+    epochs = [order.indices(range(3 * epoch, 3 * epoch + 3)).flatten() for epoch in range(2)]
+    for epoch in epochs:
+        assert epoch.sort().values.tolist() == list(range(30))
+    assert not torch.equal(epochs[0], epochs[1])
+
+
+def test_batches_can_be_asked_for_in_any_order() -> None:
+    order = BatchOrder(torch.tensor([5, 6]), items=33, batch=10)
+    straight = order.indices(range(12))
+    assert torch.equal(order.indices(range(11, 12))[0], straight[11])
+    assert torch.equal(order.indices(range(0, 1))[0], straight[0])
+
+
+def test_a_batch_larger_than_the_data_is_all_of_them() -> None:
+    order = BatchOrder(torch.tensor([0]), items=7, batch=64)
+    assert order.steps_per_epoch == 1
+    assert order.indices(range(1)).flatten().sort().values.tolist() == list(range(7))
+
+
+def test_noise_does_not_depend_on_the_chunk_or_the_width_it_is_drawn_in() -> None:
+    seeds = torch.tensor([1, 2])
+    wide = draw_noise({"posterior": 8}, seeds, range(0, 10), 4, torch.float64)["posterior"]
+    narrow = draw_noise({"posterior": 3}, seeds[1:], range(6, 7), 4, torch.float64)["posterior"]
+    assert torch.equal(narrow[0, 0], wide[6, 1, :, :3])
+
+
+def test_the_history_has_its_rows_where_the_plan_says(data: Dataset) -> None:
+    plan = Plan(25, 10, log_every=5, evaluate_every=10)
+    trainer = Trainer(ARCHITECTURE, [Member(2)], plan, *data.split(0.2))
+    rows = [row for _ in range(5) for row in trainer.advance()]
+    assert trainer.finished
+    assert [row.step for row in rows if row.split == "train"] == [5, 10, 15, 20, 25]
+    assert [row.step for row in rows if row.split == "test"] == [10, 20, 25]
+    assert set(rows[0].values) == {"loss", "reconstruction", "rate", "gradient_norm"}
+
+
+def test_the_loss_falls(data: Dataset) -> None:
+    trainer = Trainer(
+        ARCHITECTURE, [Member(3, learning_rate=1e-2)], Plan(200, 50, log_every=20, evaluate_every=20), data
+    )
+    losses = [trainer.advance()[0].values["loss"] for _ in range(10)]
+    assert losses[-1] < losses[0] - 0.5
+
+
+def diverging(members: list[Member], data: Dataset, precision: str = "float32") -> tuple[Trainer, NonFiniteError]:
+    plan = Plan(200, 10, "adam", precision, log_every=20, evaluate_every=20)
+    trainer = Trainer(ARCHITECTURE, members, plan, *data.split(0.2))
+    with pytest.raises(NonFiniteError) as caught:
+        while not trainer.finished:
+            trainer.advance()
+    return trainer, caught.value
+
+
+@pytest.mark.parametrize("companions", [0, 2])
+def test_the_first_number_that_is_not_finite_stops_training_and_is_named(companions: int, data: Dataset) -> None:
+    calm = [Member(2, seed=seed) for seed in range(companions)]
+    wild = Member(2, Beta(4.0), learning_rate=50.0, seed=9)
+    trainer, error = diverging([*calm, wild], data)
+    assert error.member == companions
+    assert error.term in ("rate", "reconstruction", "gradient_norm")
+    assert trainer.state.step == error.step
+    assert torch.isfinite(trainer.state.parameters).all()
+    message = str(error)
+    assert f"step {error.step}" in message
+    assert f"member {companions} (seed 9, 2 latents, beta 4, learning rate 50)" in message
+    # The items are numbers of the user's data set, and those of the step that broke.
+    split = data.split(0.2)[0]
+    expected = split.index[BatchOrder(torch.tensor([9]), 80, 10).indices(range(error.step, error.step + 1))[0, 0]]
+    assert error.items == expected.tolist()
+
+
+def test_the_last_good_state_is_the_one_before_the_broken_step(data: Dataset) -> None:
+    trainer, error = diverging([Member(2, Beta(4.0), learning_rate=50.0, seed=9)], data)
+    again = Trainer(
+        ARCHITECTURE, trainer.members, Plan(error.step, 10, log_every=1, evaluate_every=1), *data.split(0.2)
+    )
+    while not again.finished:
+        again.advance()
+    assert torch.equal(again.state.parameters, trainer.state.parameters)
+
+
+def test_stopped_in_the_middle_the_state_is_that_of_the_last_row(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(ARCHITECTURE, [Member(2)], Plan(40, 10, log_every=20, evaluate_every=20), *data.split(0.2))
+    trainer.advance()
+    before = trainer.state.copy()
+    batches = iter(range(7))
+    genuine = trainer.data.batch
+
+    def interrupted(index: torch.Tensor) -> torch.Tensor:
+        if next(batches, None) is None:
+            raise KeyboardInterrupt
+        return genuine(index)
+
+    monkeypatch.setattr(type(trainer.data), "batch", lambda self, index: interrupted(index))
+    with pytest.raises(KeyboardInterrupt):
+        trainer.advance()
+    assert trainer.state.step == before.step
+    assert torch.equal(trainer.state.parameters, before.parameters)
+
+
+def test_a_state_of_another_shape_is_refused(data: Dataset) -> None:
+    plan = Plan(10, 10, log_every=5, evaluate_every=5)
+    small, large = (Trainer(ARCHITECTURE, [Member(latents)], plan, data) for latents in (2, 5))
+    with pytest.raises(ConfigurationError, match="a state must hold"):
+        large.load(small.state)
+
+
+def test_small_nets_train_together_on_a_cpu_and_large_ones_alone() -> None:
+    members = [Member(2)] * 70
+    cpu = torch.device("cpu")
+    small = ARCHITECTURE.build((6,), 2, seed=0)
+    large = Architecture().build((1, 64, 64), 2, seed=0)
+    assert [len(positions) for positions in group(members, small, cpu)] == [MOST_TOGETHER, 70 - MOST_TOGETHER]
+    assert [len(positions) for positions in group(members, large, cpu)] == [1] * 70
+    assert [len(positions) for positions in group(members, large, torch.device("cuda"))] == [64, 6]
