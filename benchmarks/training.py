@@ -72,7 +72,8 @@ def on_cpu(peer: str | None) -> list[tuple[str, float, float]]:
         )
 
         def pythae(steps: int) -> float:
-            assert worker.stdin is not None and worker.stdout is not None
+            assert worker.stdin is not None
+            assert worker.stdout is not None
             worker.stdin.write(f"{steps}\n")
             worker.stdin.flush()
             return float(worker.stdout.readline())

@@ -74,9 +74,13 @@ def diverging(members: list[Member], data: Dataset, precision: str = "float32") 
     plan = Plan(200, 10, "adam", precision, log_every=20, evaluate_every=20)
     trainer = Trainer(ARCHITECTURE, members, plan, *data.split(0.2))
     with pytest.raises(NonFiniteError) as caught:
-        while not trainer.finished:
-            trainer.advance()
+        finish(trainer)
     return trainer, caught.value
+
+
+def finish(trainer: Trainer) -> None:
+    while not trainer.finished:
+        trainer.advance()
 
 
 @pytest.mark.parametrize("companions", [0, 2])
@@ -102,8 +106,7 @@ def test_the_last_good_state_is_the_one_before_the_broken_step(data: Dataset) ->
     again = Trainer(
         ARCHITECTURE, trainer.members, Plan(error.step, 10, log_every=1, evaluate_every=1), *data.split(0.2)
     )
-    while not again.finished:
-        again.advance()
+    finish(again)
     assert torch.equal(again.state.parameters, trainer.state.parameters)
 
 

@@ -8,7 +8,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from vaescope.data.dataset import Dataset, describe
+from vaescope.errors import ConfigurationError
 from vaescope.models import Architecture
 from vaescope.objectives import OBJECTIVES
 from vaescope.registry import plain
@@ -45,11 +48,11 @@ class Configuration:
         return cls(describe(data), split, architecture, plan, member)
 
     def plain(self) -> dict[str, Any]:
-        """Nested tables of text and numbers, as written to run.json."""
+        """Nested tables, lists, text and numbers: what run.json holds, and what reading it gives back."""
         member, plan = dataclasses.asdict(self.member), dataclasses.asdict(self.plan)
         member["objective"] = plain(OBJECTIVES, self.member.objective, "objective")
         plan["optimiser"] = plain(OPTIMISERS, self.plan.optimiser, "optimiser")
-        return {
+        table = {
             "format": FORMAT,
             "data": self.data,
             "split": dataclasses.asdict(self.split),
@@ -57,12 +60,15 @@ class Configuration:
             "plan": plan,
             "member": member,
         }
+        return {name: _writable(value, name) for name, value in table.items()}
 
     @classmethod
     def from_plain(cls, table: dict[str, Any]) -> Configuration:
         """The configuration that `plain` wrote."""
+        if table["format"] != FORMAT:
+            raise ConfigurationError(f"the format of a configuration must be {FORMAT}, got {table['format']!r}.")
         return cls(
-            table["data"],
+            {name: table["data"][name] for name in ("name", "items", "shape", "fingerprint")},
             Split(**table["split"]),
             Architecture(**table["architecture"]),
             Plan(**table["plan"]),
@@ -71,13 +77,32 @@ class Configuration:
 
     @property
     def id(self) -> str:
-        """The identity of the run: a hash of the configuration, but for the name that the data went by."""
-        table = self.plain()
-        table["data"] = {key: value for key, value in table["data"].items() if key != "name"}
-        return hash_of(table)
+        """The identity of the run."""
+        return identity_of(self.plain())
+
+
+def identity_of(table: dict[str, Any]) -> str:
+    """A hash of a configuration as written, but for the name that the data went by."""
+    data = {key: value for key, value in table["data"].items() if key != "name"}
+    return hash_of({**table, "data": data})
 
 
 def hash_of(table: Any) -> str:
     """Twelve hexadecimal digits of the SHA-256 of a canonical text."""
     text = json.dumps(table, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _writable(value: Any, path: str) -> Any:
+    """The value in the types that JSON has; numpy's numbers become Python's, so that equal settings share an id."""
+    if isinstance(value, dict):
+        return {key: _writable(entry, f"{path}.{key}") for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(entry, path) for entry in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ConfigurationError(
+        f"{path} must be text or a number to be kept in a run, got {type(value).__name__}. Pass a plain number."
+    )

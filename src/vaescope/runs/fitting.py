@@ -6,25 +6,25 @@ import platform
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from vaescope.data import open_dataset
-from vaescope.errors import NonFiniteError, RunError
+from vaescope.errors import ConfigurationError, NonFiniteError, RunError
 from vaescope.models import check_latents
 from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
 from vaescope.runs.journal import Journal
-from vaescope.runs.run import COMPLETE, LAST_GOOD_FILE, STATE_FILE, Run
+from vaescope.runs.run import COMPLETE, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
 from vaescope.training import Member, Row, Trainer
 from vaescope.training.checkpoint import load_state, save_state
-from vaescope.training.groups import group
+from vaescope.training.groups import group as group_members
 from vaescope.training.trainer import check_members
 
 ENSEMBLES = ".ensembles"
@@ -54,7 +54,7 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
     Members train together in one program where that is faster; each ends as if it had been trained alone.
     """
     chosen = Settings.of(settings)
-    check_members(tuple(members))
+    members = _checked(members)
     device, store = chosen.chosen_device(), Store(Path(chosen.runs))
     source = str(data) if isinstance(data, str | Path) else None
     data = open_dataset(data)
@@ -66,26 +66,60 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
     plan = chosen.plan(len(training))
     configurations = [Configuration.of(data, split, architecture, plan, member) for member in members]
     distinct = {configuration.id: configuration for configuration in configurations}
-    missing = [wanted for identity, wanted in distinct.items() if not _is_complete(store, identity)]
-    if missing:
-        widest = architecture.build(data.shape, max(c.member.latents for c in missing), seed=0)
-        for positions in group([configuration.member for configuration in missing], widest, device):
-            together = [missing[position] for position in positions]
-            trainer = Trainer(
-                architecture,
-                [configuration.member for configuration in together],
-                plan,
-                training,
-                held_out,
-                device,
-            )
+    # In the order of their ids: however members are asked for, they meet in the same places of the same groups.
+    missing = [distinct[identity] for identity in sorted(distinct) if not _is_complete(store, identity)]
+    for together in _groups(store, missing, data.shape, device):
+        trainer = Trainer(architecture, [one.member for one in together], plan, training, held_out, device)
+        try:
             _train_group(store, together, trainer, source, chosen)
+        except NonFiniteError as error:
+            error.member = configurations.index(together[error.member])
+            raise
     return [Run.open(store.path(configuration.id)) for configuration in configurations]
+
+
+def _checked(members: Any) -> tuple[Member, ...]:
+    if not isinstance(members, Sequence) or not all(isinstance(member, Member) for member in members):
+        raise ConfigurationError(f"members must be a list of Member, got {members!r}. Write [Member(latents=10), ...].")
+    check_members(tuple(members))
+    return tuple(members)
 
 
 def _is_complete(store: Store, identity: str) -> bool:
     path = store.path(identity)
-    return path.exists() and Run.open(path).status == COMPLETE
+    if not (path / RUN_FILE).exists():
+        return False
+    run = Run.open(path)
+    return run.status == COMPLETE and run.has_model
+
+
+def _groups(
+    store: Store, missing: list[Configuration], shape: tuple[int, ...], device: torch.device
+) -> list[list[Configuration]]:
+    """What trains as one program: groups that were begun go on as they were, and runs with a state of their own alone.
+
+    A run has a state of its own when it was begun alone, or when its group was done and stopped while handing out.
+    """
+
+    def grouped(configurations: list[Configuration]) -> list[list[Configuration]]:
+        if not configurations:
+            return []
+        members = [configuration.member for configuration in configurations]
+        widest = configurations[0].architecture.build(shape, max(member.latents for member in members), seed=0)
+        return [[configurations[position] for position in group] for group in group_members(members, widest, device)]
+
+    groups = grouped(missing)
+    if any(len(group) > 1 and (_workplace(store, group) / STATE_FILE).exists() for group in groups):
+        return groups
+    alone = [one for one in missing if (store.path(one.id) / STATE_FILE).exists()]
+    return [[one] for one in alone] + grouped([one for one in missing if one not in alone])
+
+
+def _workplace(store: Store, configurations: list[Configuration]) -> Path:
+    """Where a group trains: one run in its own folder, several in a shared one until they are done."""
+    if len(configurations) == 1:
+        return store.path(configurations[0].id)
+    return store.folder / ENSEMBLES / hash_of(sorted(one.id for one in configurations))
 
 
 def _train_group(
@@ -95,27 +129,25 @@ def _train_group(
     source: str | None,
     settings: Settings,
 ) -> None:
-    """Train the configurations together: one in its own folder, several in a shared one until they are done."""
+    """Train the configurations together, then give each run what is its own."""
     notes = {"source": source, "versions": _versions(), "device": str(trainer.device)}
-    runs = [Run.create(store.path(one.id), one, notes) for one in configurations]
-    if len(runs) == 1:
-        workplace = runs[0].path
-    else:
-        workplace = store.folder / ENSEMBLES / hash_of(sorted(one.id for one in configurations))
-        workplace.mkdir(parents=True, exist_ok=True)
-    title = f"{configurations[0].data['name']} x {len(runs)}" if len(runs) > 1 else configurations[0].data["name"]
-    with _locked(workplace), progress_bar(title, trainer.plan.steps, settings.progress) as report:
+    workplace, paths = _workplace(store, configurations), [store.path(one.id) for one in configurations]
+    name = configurations[0].data["name"]
+    title = f"{name} x {len(paths)}" if len(paths) > 1 else name
+    with _locked(paths), progress_bar(title, trainer.plan.steps, settings.progress) as report:
+        _make_folder(workplace)
+        runs = [Run.create(path, one, notes) for path, one in zip(paths, configurations, strict=True)]
         try:
             train_in(workplace, trainer, report, settings.checkpoint_seconds)
         except NonFiniteError as error:
-            runs[error.member].fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
+            failed = runs[error.member]
+            save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
+            failed.fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
             raise
         if len(runs) > 1:
             _hand_out(workplace, runs, trainer)
         for member, run in enumerate(runs):
             run.finish(trainer.model(member))
-    if len(runs) > 1:
-        shutil.rmtree(workplace)
 
 
 def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds: float) -> None:
@@ -124,34 +156,53 @@ def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds:
     Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.
     """
     journal, state_file = Journal(folder), folder / STATE_FILE
+    _remove_leftovers(folder)
     if state_file.exists():
-        trainer.load(load_state(state_file))
+        _take_up(trainer, state_file)
     journal.rewind(trainer.state.step)
-    saved = time.monotonic()
+    saved, recorded = time.monotonic(), trainer.state.step
     try:
         while not trainer.finished:
             rows = trainer.advance()
             journal.append(_flat(row, len(trainer.members)) for row in rows)
-            report(trainer.state.step, _words(rows))
+            recorded = trainer.state.step
+            report(recorded, _words(rows))
             if time.monotonic() - saved >= checkpoint_seconds:
                 save_state(state_file, trainer.state)
                 saved = time.monotonic()
-    except NonFiniteError:
-        save_state(folder / LAST_GOOD_FILE, trainer.state)
-        raise
     except KeyboardInterrupt:
-        save_state(state_file, trainer.state)
+        # Stopped between steps and their rows, only the checkpoint before has its history.
+        if trainer.state.step == recorded:
+            save_state(state_file, trainer.state)
         raise
     save_state(state_file, trainer.state)
 
 
+def _take_up(trainer: Trainer, state_file: Path) -> None:
+    state = load_state(state_file)
+    try:
+        trainer.load(state)
+    except ConfigurationError as error:
+        raise RunError(f"{state_file} is not of this run ({error}) Delete it: training starts again.") from error
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """What a killed process was writing when it died."""
+    for part in folder.glob(".*.part"):
+        part.unlink()
+
+
 def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
-    """Give each member's run its own history and state, as if it had been trained alone."""
+    """Give each member's run its own history and state, as if it had been trained alone, and clear the workplace."""
     rows = Journal(workplace).rows()
     for member, run in enumerate(runs):
         own = [{key: value for key, value in row.items() if key != "member"} for row in rows if row["member"] == member]
+        _remove_leftovers(run.path)
         Journal(run.path).replace(own)
         save_state(run.path / STATE_FILE, trainer.member_state(member))
+    # The state goes first: a workplace without one is never taken up again.
+    (workplace / STATE_FILE).unlink()
+    shutil.rmtree(workplace)
 
 
 def _flat(row: Row, members: int) -> dict[str, Any]:
@@ -167,19 +218,36 @@ def _words(rows: list[Row]) -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Only one process trains in a folder; the lock goes with the process, however that ends."""
+def _locked(folders: list[Path]) -> Iterator[None]:
+    """Only one process trains a run; the locks go with the process, however that ends."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise RunError(f"{folder} is being trained by another process. Wait for it, or stop it first.") from error
-    try:
+    with ExitStack() as held:
+        for folder in folders:
+            _make_folder(folder)
+            try:
+                held.enter_context(FileLock(folder / ".lock").acquire(timeout=0))
+            except Timeout as error:
+                raise RunError(
+                    f"{folder} is being trained by another process. Wait for it, or stop it first."
+                ) from error
+            except OSError as error:
+                raise _not_writable(folder, error) from error
         yield
-    finally:
-        lock.release()
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
+def _not_writable(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"{path} must be a folder that can be written in, it is not ({error.strerror}). Free some space, or choose "
+        "another folder for runs."
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -43,12 +43,14 @@ class Journal:
         rows = []
         for number, line in enumerate(complete, 1):
             try:
-                rows.append(json.loads(line))
-            except ValueError as error:
+                row = json.loads(line)
+                _ = row["step"] + 0, row["split"] + ""
+            except (ValueError, TypeError, KeyError) as error:
                 raise RunError(
-                    f"{self.path} is damaged: line {number} is not JSON ({error}). Delete the run's folder to train "
-                    "it again."
+                    f"{self.path} is damaged: line {number} is not a row of a history ({type(error).__name__}: "
+                    f"{error}). Delete the run's folder to train it again."
                 ) from error
+            rows.append(row)
         return rows
 
     def rewind(self, step: int) -> None:

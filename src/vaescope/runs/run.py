@@ -11,7 +11,8 @@ from typing import Any
 from torch import nn
 
 from vaescope.errors import RunError, VaescopeError
-from vaescope.runs.configuration import Configuration
+from vaescope.runs.configuration import Configuration, identity_of
+from vaescope.runs.journal import FILE as HISTORY_FILE
 from vaescope.runs.journal import Journal
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 
@@ -35,8 +36,7 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, configuration: Configuration, notes: dict[str, Any]) -> Run:
-        """A new run folder, not trained yet."""
-        path.mkdir(parents=True, exist_ok=True)
+        """A run in a folder that is there, not trained yet."""
         run = cls(path)
         run._write({"id": configuration.id, "status": TRAINING, **notes, "configuration": configuration.plain()})
         return run
@@ -50,8 +50,8 @@ class Run:
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             Configuration.from_plain(record["configuration"])
-            _ = record["id"], record["status"]
-        except (ValueError, KeyError, TypeError, VaescopeError) as error:
+            _check(record)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, VaescopeError) as error:
             raise RunError(
                 f"{file} is damaged or from another version ({type(error).__name__}: {error}). Delete the run's folder "
                 "to train it again."
@@ -76,7 +76,14 @@ class Run:
     @cached_property
     def history(self) -> list[dict[str, Any]]:
         """One row for each logged step and split: `step`, `split`, `loss` and every term."""
-        return Journal(self.path).rows()
+        rows = Journal(self.path).rows()
+        steps, reached = self.configuration.plan.steps, rows[-1]["step"] if rows else 0
+        if self.status == COMPLETE and reached != steps:
+            raise RunError(
+                f"{self.path / HISTORY_FILE} must reach step {steps}, where the run is complete; it ends at {reached}. "
+                "Delete the run's folder to train it again."
+            )
+        return rows
 
     @cached_property
     def model(self) -> nn.Module:
@@ -85,6 +92,11 @@ class Run:
             raise RunError(
                 f"run {self.id} must be complete to give a model, its status is {self.status!r}. "
                 "Ask for the same fit again: it resumes."
+            )
+        if not self.has_model:
+            raise RunError(
+                f"{self.path / MODEL_FILE} must hold the weights of a complete run, there is no such file. "
+                "Ask for the same fit again: it makes the file anew."
             )
         tensors, _ = load_tensors(self.path / MODEL_FILE)
         configuration = self.configuration
@@ -102,10 +114,18 @@ class Run:
         model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
         return model.eval()
 
+    @property
+    def has_model(self) -> bool:
+        """Whether the file of the trained model is there."""
+        return (self.path / MODEL_FILE).is_file()
+
     def finish(self, model: nn.Module) -> Run:
-        """Keep the trained model and mark the run complete, in this order."""
+        """Keep the trained model and mark the run complete, in this order; an earlier failure is forgotten."""
         save_tensors(self.path / MODEL_FILE, model.state_dict())
-        return self._with_status(COMPLETE)
+        finished = self._with_status(COMPLETE)
+        for name in (FAILURE_FILE, LAST_GOOD_FILE):
+            (self.path / name).unlink(missing_ok=True)
+        return finished
 
     def fail(self, failure: dict[str, Any]) -> Run:
         """Keep what went wrong and mark the run failed."""
@@ -123,3 +143,11 @@ class Run:
 
     def _write(self, record: dict[str, Any]) -> None:
         write_atomically(self.path / RUN_FILE, json.dumps(record, indent=2).encode())
+
+
+def _check(record: dict[str, Any]) -> None:
+    """The status is a known one, and the configuration is the one that the id was made from."""
+    if record["status"] not in (TRAINING, COMPLETE, FAILED):
+        raise RunError(f"the status must be {TRAINING}, {COMPLETE} or {FAILED}, got {record['status']!r}.")
+    if identity_of(record["configuration"]) != record["id"]:
+        raise RunError(f"the configuration must be that of {record['id']!r}, it was changed.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,32 @@ class Settings:
     evaluation_items: int = 2048
     held_out: float | int = 0.1
     split_seed: int = 0
-    device: str | None = None
+    device: str | torch.device | None = None
     runs: str | Path = DEFAULT_FOLDER
     progress: bool | None = None
     checkpoint_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "evaluation_items", "steps", "epochs", "log_every", "evaluate_every"):
+            value, needed = getattr(self, name), name in ("batch", "evaluation_items")
+            if (value is not None or needed) and not _is_whole(value, 1):
+                raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if self.steps is not None and self.epochs is not None:
+            raise ConfigurationError(
+                f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
+            )
+        if not (_is_number(self.held_out) and self.held_out >= 0):
+            raise ConfigurationError(
+                f"held_out must be a share below 1 or a number of items, got {self.held_out!r}. Pass 0 for none."
+            )
+        if not (_is_whole(self.split_seed, 0) and self.split_seed < 2**62):
+            raise ConfigurationError(f"split_seed must be a whole number from 0 to 2^62 - 1, got {self.split_seed!r}.")
+        if not (_is_number(self.checkpoint_seconds) and self.checkpoint_seconds >= 0):
+            raise ConfigurationError(
+                f"checkpoint_seconds must be a number of at least 0, got {self.checkpoint_seconds!r}."
+            )
+        if not (isinstance(self.runs, str | Path) and str(self.runs)):
+            raise ConfigurationError(f"runs must be the path of a folder, got {self.runs!r}.")
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Settings:
@@ -79,22 +102,16 @@ class Settings:
         likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
         return Architecture(
             self.model,
-            self.net or ("conv" if convolved else "mlp"),
-            self.posterior or posterior,
+            ("conv" if convolved else "mlp") if self.net is None else self.net,
+            posterior if self.posterior is None else self.posterior,
             self.prior,
-            self.likelihood or likelihood,
+            likelihood if self.likelihood is None else self.likelihood,
             self.initialisation,
         )
 
     def plan(self, items: int) -> Plan:
         """The plan for training on this many items."""
-        if self.steps is not None and self.epochs is not None:
-            raise ConfigurationError(
-                f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
-            )
         batch = min(self.batch, items)
-        if self.epochs is not None and self.epochs < 1:
-            raise ConfigurationError(f"epochs must be at least 1, got {self.epochs!r}.")
         steps = self.epochs * (items // batch) if self.epochs is not None else self.steps
         steps = DEFAULT_STEPS if steps is None else steps
         log_every = self.log_every or min(50, max(1, steps // 50))
@@ -105,13 +122,15 @@ class Settings:
         """The device to train on."""
         if self.device is None:
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        if self.device.split(":")[0] not in ("cpu", "cuda"):
-            raise unknown_name("device", self.device, ["cpu", "cuda"])
-        if self.device.startswith("cuda") and not torch.cuda.is_available():
-            raise ConfigurationError(
-                f"device {self.device!r} needs a GPU that torch can see, there is none. Use 'cpu'."
-            )
-        return torch.device(self.device)
+        name = str(self.device)
+        kind, _, number = name.partition(":")
+        if kind not in ("cpu", "cuda") or (":" in name and not number.isdecimal()):
+            raise unknown_name("device", name, ["cpu", "cuda"])
+        seen = torch.cuda.device_count()
+        if kind == "cuda" and int(number or 0) >= seen:
+            how_many = "there is none" if not seen else f"it sees {seen}"
+            raise ConfigurationError(f"device {name!r} needs a GPU that torch can see, {how_many}. Use 'cpu'.")
+        return torch.device(name)
 
 
 def check_likelihood(architecture: Architecture, data: Dataset) -> None:
@@ -124,3 +143,11 @@ def check_likelihood(architecture: Architecture, data: Dataset) -> None:
                 f"{data.name}: likelihood 'bernoulli' takes numbers in [0, 1], got {float(chunk.min()):g}.."
                 f"{float(chunk.max()):g}. Rescale the data, or use likelihood 'gaussian'."
             )
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -14,6 +14,7 @@ from vaescope.objectives import strengths
 from vaescope.runs.run import RUN_FILE, Run
 
 DEFAULT_FOLDER = "runs"
+NO_HISTORY = "(SELECT '' AS run, 0 AS step, '' AS split, 0.0 AS loss) LIMIT 0"
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,14 @@ class Store:
 
     def runs(self) -> Iterator[Run]:
         """Every run, by id; a folder whose run.json is damaged raises an error that names it."""
-        for file in sorted(self.folder.glob(f"*/{RUN_FILE}")):
-            yield Run.open(file.parent)
+        for path in self._paths():
+            yield Run.open(path)
 
     def find(self, identity: str) -> Run:
         """The run whose folder this is, or whose id begins so."""
-        if (Path(identity) / RUN_FILE).is_file():
+        if identity and (Path(identity) / RUN_FILE).is_file():
             return Run.open(identity)
-        found = [file.parent for file in sorted(self.folder.glob(f"{identity}*/{RUN_FILE}"))]
+        found = [path for path in self._paths() if identity and path.name.startswith(identity)]
         if len(found) != 1:
             what = "none does" if not found else f"{len(found)} do: {', '.join(path.name for path in found)}"
             raise RunError(
@@ -43,6 +44,9 @@ class Store:
                 "See `vaescope runs` for the list."
             )
         return Run.open(found[0])
+
+    def _paths(self) -> list[Path]:
+        return [file.parent for file in sorted(self.folder.glob(f"*/{RUN_FILE}"))]
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Column names and rows of a SQL question over the tables `runs` and `history`."""
@@ -56,14 +60,19 @@ class Store:
             for table, rows in {"runs": [summary(run) for run in runs], "history": histories}.items():
                 file = Path(folder) / f"{table}.jsonl"
                 file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-                source = f"read_json('{file}', format='newline_delimited', sample_size=-1)" if rows else "(SELECT 1)"
-                connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {source}")
+                source = "read_json(?, format='newline_delimited', sample_size=-1)" if rows else NO_HISTORY
+                connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {source}", [str(file)] if rows else [])
             try:
                 result = connection.execute(sql)
+                if result is None:
+                    raise ConfigurationError(
+                        f"the SQL must be a question over the tables runs and history, got {sql!r}."
+                    )
                 return [column[0] for column in result.description or []], result.fetchall()
             except duckdb.Error as error:
                 raise ConfigurationError(
-                    f"the SQL must be a question over the tables runs and history, got an error: {error}"
+                    f"the SQL must be a question over the tables runs and history, got {sql!r} "
+                    f"({' '.join(str(error).split())})."
                 ) from error
 
 

@@ -1,0 +1,129 @@
+"""Adam, AMSGrad and Adagrad on vectors of members against torch.optim."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from vaescope.errors import ConfigurationError
+from vaescope.training.optimisers import BLOCK, OPTIMISERS, Adagrad, Adam, AMSGrad, apply_in_blocks, empty_slots
+
+RATES = (0.05, 0.002)
+STEPS = 30
+SIZE = 17
+
+
+def reference(optimiser: Any, parameters: list[Tensor], rate: float) -> torch.optim.Optimizer:
+    """The optimiser of torch that ours stands for."""
+    if isinstance(optimiser, Adagrad):
+        return torch.optim.Adagrad(parameters, lr=rate, eps=optimiser.epsilon)
+    betas = (optimiser.beta1, optimiser.beta2)
+    amsgrad = isinstance(optimiser, AMSGrad)
+    return torch.optim.Adam(parameters, lr=rate, betas=betas, eps=optimiser.epsilon, amsgrad=amsgrad)
+
+
+def draw(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def gradients(member: int) -> Tensor:
+    """Gradients that shrink, so that the largest second moment is not the latest."""
+    shrinking = torch.linspace(3, 0.01, STEPS, dtype=torch.float64)[:, None]
+    return draw(STEPS, SIZE, seed=10 + member) * shrinking
+
+
+def trained_by_torch(optimiser: Any, start: Tensor, member: int) -> Tensor:
+    parameter = start.clone().requires_grad_()
+    stepper = reference(optimiser, [parameter], RATES[member])
+    for gradient in gradients(member):
+        parameter.grad = gradient
+        stepper.step()
+    return parameter.detach()
+
+
+def trained_by_us(optimiser: Any, start: Tensor, apply: Callable[..., None]) -> Tensor:
+    parameters = start.clone()
+    slots = empty_slots(optimiser, parameters)
+    rate = torch.tensor([[rate] for rate in RATES], dtype=torch.float64)
+    for step, gradient in enumerate(torch.stack([gradients(0), gradients(1)], dim=1)):
+        apply(optimiser, parameters, gradient, slots, torch.tensor(step), rate)
+    return parameters
+
+
+def by_update(optimiser: Any, *arguments: Any) -> None:
+    optimiser.update(*arguments)
+
+
+@pytest.mark.parametrize("apply", [by_update, apply_in_blocks])
+@pytest.mark.parametrize(
+    "optimiser",
+    [
+        Adam(),
+        Adam(0.5, 0.9, 1e-4),
+        Adam(0.0, 0.0),
+        AMSGrad(),
+        AMSGrad(0.5, 0.9, 1e-4),
+        Adagrad(),
+        Adagrad(1e-3),
+    ],
+    ids=repr,
+)
+def test_members_with_their_own_rates_go_where_torch_takes_each(optimiser: Any, apply: Callable[..., None]) -> None:
+    start = draw(2, SIZE, seed=0)
+    ours = trained_by_us(optimiser, start, apply)
+    for member in range(2):
+        theirs = trained_by_torch(optimiser, start[member], member)
+        torch.testing.assert_close(ours[member], theirs, rtol=0, atol=1e-12)
+
+
+def test_every_registered_optimiser_is_compared_with_torch() -> None:
+    assert set(OPTIMISERS.values()) == {Adam, AMSGrad, Adagrad}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMISERS))
+@pytest.mark.parametrize("size", [1, 1000, BLOCK - 1, BLOCK, BLOCK + 37, 2 * BLOCK + 1])
+def test_blocks_give_the_numbers_of_one_update(name: str, size: int) -> None:
+    optimiser = OPTIMISERS[name]()
+    parameters = [draw(2, size, seed=1) for _ in range(2)]
+    slots = [empty_slots(optimiser, values) for values in parameters]
+    rate = torch.tensor([[1e-2], [1e-3]], dtype=torch.float64)
+    for step in range(3):
+        gradient = draw(2, size, seed=2 + step)
+        optimiser.update(parameters[0], gradient, slots[0], torch.tensor(step), rate)
+        apply_in_blocks(optimiser, parameters[1], gradient, slots[1], torch.tensor(step), rate)
+    assert not torch.equal(parameters[0], draw(2, size, seed=1))
+    torch.testing.assert_close(parameters[1], parameters[0], rtol=0, atol=1e-15)
+    for slot, values in slots[0].items():
+        torch.testing.assert_close(slots[1][slot], values, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMISERS))
+def test_padding_with_zero_gradient_stays_zero(name: str) -> None:
+    optimiser = OPTIMISERS[name]()
+    parameters = torch.zeros(1, 4)
+    slots = empty_slots(optimiser, parameters)
+    for step in range(5):
+        optimiser.update(parameters, torch.zeros(1, 4), slots, torch.tensor(step), torch.tensor([[0.1]]))
+    assert torch.equal(parameters, torch.zeros(1, 4))
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMISERS))
+def test_the_state_before_the_first_step_is_zero_and_shaped_like_the_parameters(name: str) -> None:
+    optimiser = OPTIMISERS[name]()
+    slots = empty_slots(optimiser, draw(2, 5, seed=0))
+    assert tuple(slots) == optimiser.slots
+    assert all(slot.shape == (2, 5) and slot.dtype == torch.float64 and not slot.any() for slot in slots.values())
+    assert "slots" not in {field.name for field in dataclasses.fields(optimiser)}
+
+
+@pytest.mark.parametrize("optimiser", [Adam, AMSGrad])
+@pytest.mark.parametrize("name", ["beta1", "beta2"])
+@pytest.mark.parametrize("value", [1.0, 1.5, -0.1, float("nan")])
+def test_a_bad_beta_is_named(optimiser: Any, name: str, value: float) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{name} must lie in \[0, 1\), got {value}"):
+        optimiser(**{name: value})
