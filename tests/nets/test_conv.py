@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -50,9 +52,7 @@ def test_the_numbers_of_parameters_are_those_of_the_table(channels: int, latents
     shape = (channels, 64, 64)
     convolutions = (4 * 4 * channels + 1) * 32 + (4 * 4 * 32 + 1) * 32 + (2 * 2 * 32 + 1) * 64 + (2 * 2 * 64 + 1) * 64
     assert parameters(Conv().encoder(shape)) == convolutions + (1024 + 1) * 256
-    deconvolutions = (
-        (4 * 4 * 64 + 1) * 64 + (4 * 4 * 64 + 1) * 32 + (4 * 4 * 32 + 1) * 32 + (4 * 4 * 32 + 1) * channels
-    )
+    deconvolutions = (4 * 4 * 64 + 1) * 64 + (4 * 4 * 64 + 1) * 32 + (4 * 4 * 32 + 1) * 32 + (4 * 4 * 32 + 1) * channels
     dense = (latents + 1) * 256 + (256 + 1) * 1024
     assert parameters(Conv().decoder(latents, shape)) == dense + deconvolutions
 
@@ -75,13 +75,16 @@ def test_all_layers_but_the_output_are_followed_by_relu() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kernels": (4, 4)}, r"of one length, got \(4, 4\) and \(32, 32, 64, 64\)"),
-        ({"kernels": (4, 4, 3, 2)}, r"even and at least 2, got \(4, 4, 3, 2\)"),
-        ({"kernels": (4, 4, 0, 2)}, "even and at least 2"),
-        ({"kernels": (4, 4, -2, 2)}, "even and at least 2"),
+        ({"kernels": (4, 4)}, r"of one length, at least 1, got \(4, 4\) and \(32, 32, 64, 64\)"),
+        ({"kernels": (), "channels": ()}, "of one length, at least 1"),
+        ({"kernels": (4, 4, 3, 2)}, r"kernels must be even, got \(4, 4, 3, 2\)"),
+        ({"kernels": (4, 4, 0, 2)}, "kernels must be whole numbers of at least 1"),
+        ({"kernels": (4, 4, -2, 2)}, "kernels must be whole numbers of at least 1"),
+        ({"channels": (32, 0, 64, 64)}, "channels must be whole numbers of at least 1"),
+        ({"hidden": 0}, r"hidden must be whole numbers of at least 1, got \(0,\)"),
     ],
 )
-def test_a_bad_option_is_named(options: dict[str, tuple[int, ...]], words: str) -> None:
+def test_a_bad_option_is_named(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Conv(**options)
 

@@ -117,12 +117,12 @@ def test_many_weights_at_once_are_the_same_weights_in_turn(operation: Operation)
     torch.testing.assert_close(own, each(operation, list(x), weight, bias))
 
 
-@pytest.mark.parametrize("operation", [*DOWN, *UP])
-def test_members_may_lie_along_any_axis_of_the_images(operation: Operation) -> None:
-    x, weight, bias = members(operation in UP)
-    moved = x.movedim(0, 2)
-    result = vmap(operation, in_dims=(2, 0, 0))(moved, weight, bias)
-    torch.testing.assert_close(result, each(operation, list(x), weight, bias))
+@pytest.mark.parametrize("axis", range(5))
+@pytest.mark.parametrize(("function", "channels"), [(patches, 2), (overlap_add, 32)])
+def test_members_may_lie_along_any_axis(function: Callable[[Tensor, int], Tensor], channels: int, axis: int) -> None:
+    values = draw(MEMBERS, 2, 6, 4, channels)
+    result = vmap(function, in_dims=(axis, None))(values.movedim(0, axis), 4)
+    torch.testing.assert_close(result, torch.stack([function(one, 4) for one in values]))
 
 
 @pytest.mark.parametrize("operation", [*DOWN, *UP])

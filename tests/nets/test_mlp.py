@@ -84,7 +84,7 @@ def test_an_mlp_is_not_affine() -> None:
 @pytest.mark.parametrize("side", ["encoder_widths", "decoder_widths"])
 @pytest.mark.parametrize("bad", [(0,), (5, -1)])
 def test_a_layer_without_units_is_refused(side: str, bad: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="widths of a net must be at least 1, got"):
+    with pytest.raises(ConfigurationError, match="widths must be whole numbers of at least 1, got"):
         MLP(**{side: bad})
 
 

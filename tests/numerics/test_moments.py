@@ -24,9 +24,7 @@ def chunked(draw: st.DrawFn) -> tuple[np.ndarray, tuple[Tensor, ...]]:
 
 @settings(max_examples=100, deadline=None)
 @given(chunked(), st.integers(0, 1))
-def test_any_chunking_gives_the_moments_of_numpy(
-    data: tuple[np.ndarray, tuple[Tensor, ...]], correction: int
-) -> None:
+def test_any_chunking_gives_the_moments_of_numpy(data: tuple[np.ndarray, tuple[Tensor, ...]], correction: int) -> None:
     rows, chunks = data
     moments = Moments.over(chunks)
     assert moments.count == len(rows)

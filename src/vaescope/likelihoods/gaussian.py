@@ -25,8 +25,10 @@ class Gaussian:
     learned: bool = False
 
     def __post_init__(self) -> None:
-        if not self.variance > 0:
-            raise ConfigurationError(f"the variance of a Gaussian likelihood must be positive, got {self.variance}.")
+        if not 0 < self.variance < math.inf:
+            raise ConfigurationError(
+                f"the variance of a Gaussian likelihood must be positive and finite, got {self.variance}."
+            )
 
     def module(self) -> GaussianLikelihood:
         """Decoder output -> distribution of x."""

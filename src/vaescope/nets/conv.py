@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vaescope.errors import ConfigurationError
 from vaescope.nets.convolution import Convolution, Deconvolution
+from vaescope.nets.sizes import check_sizes
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,15 @@ class Conv:
     hidden: int = 256
 
     def __post_init__(self) -> None:
-        if len(self.kernels) != len(self.channels):
+        check_sizes("kernels", self.kernels)
+        check_sizes("channels", self.channels)
+        check_sizes("hidden", (self.hidden,))
+        if len(self.kernels) != len(self.channels) or not self.kernels:
             raise ConfigurationError(
-                f"kernels and channels must be of one length, got {self.kernels} and {self.channels}."
+                f"kernels and channels must be of one length, at least 1, got {self.kernels} and {self.channels}."
             )
-        if any(kernel < 2 or kernel % 2 for kernel in self.kernels):
-            raise ConfigurationError(f"kernels must be even and at least 2, got {self.kernels}. Use 2 or 4.")
+        if any(kernel % 2 for kernel in self.kernels):
+            raise ConfigurationError(f"kernels must be even, got {self.kernels}. Use 2 or 4.")
 
     def encoder(self, shape: tuple[int, ...]) -> ConvEncoder:
         """Image -> features."""
@@ -51,7 +55,7 @@ class ConvEncoder(nn.Module):
         layers: list[nn.Module] = []
         channels = shape[0]
         for filters, kernel in zip(net.channels, net.kernels, strict=True):
-            layers += [Convolution(channels, filters, kernel), nn.ReLU()]
+            layers += [Convolution(channels, filters, kernel), nn.ReLU(inplace=True)]
             channels = filters
         self.features = net.hidden
         self.convolutions = nn.Sequential(*layers)
@@ -74,7 +78,7 @@ class ConvDecoder(nn.Module):
         filters = (*net.channels[-2::-1], shape[0])
         channels = net.channels[-1]
         for count, size in zip(filters, sizes[1:], strict=True):
-            layers += [Deconvolution(channels, count, 4, size), nn.ReLU()]
+            layers += [Deconvolution(channels, count, 4, size), nn.ReLU(inplace=True)]
             channels = count
         self.deconvolutions = nn.Sequential(*layers[:-1])
 

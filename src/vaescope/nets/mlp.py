@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.errors import ConfigurationError
+from vaescope.nets.sizes import check_sizes
 from vaescope.registry import lookup
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -33,9 +33,8 @@ class MLP:
     decoder_activation: str = "relu"
 
     def __post_init__(self) -> None:
-        for widths in (self.encoder_widths, self.decoder_widths):
-            if any(width < 1 for width in widths):
-                raise ConfigurationError(f"the widths of a net must be at least 1, got {widths}.")
+        check_sizes("encoder_widths", self.encoder_widths)
+        check_sizes("decoder_widths", self.decoder_widths)
         for activation in (self.encoder_activation, self.decoder_activation):
             lookup(ACTIVATIONS, activation, "activation")
 
@@ -53,6 +52,9 @@ class FullyConnected:
     """1200-1200 ReLU / three tanh layers of 1200, as in the studies' code (the thesis' table opens with 256)."""
 
     decoder_widths: tuple[int, ...] = (1200, 1200, 1200)
+
+    def __post_init__(self) -> None:
+        check_sizes("decoder_widths", self.decoder_widths)
 
     def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
         """Item -> features."""

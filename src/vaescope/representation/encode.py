@@ -12,8 +12,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vaescope.data import open_dataset
+from vaescope.data.reading import numpy_archive
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import counter
+
+REQUIRED = ("mean", "variance", "sample")
 
 
 @dataclass(frozen=True)
@@ -35,23 +38,34 @@ class Representation:
         return self.mean.shape[1]
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file of the arrays that are there."""
+        """Write the arrays that are there as an .npz archive, under exactly this name."""
         arrays = {name: value.numpy() for name, value in vars(self).items() if value is not None}
-        np.savez(path, **arrays)
+        with Path(path).open("wb") as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Representation:
         """Read what `save` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: torch.from_numpy(file[name]) for name in file.files}
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{path} must be an .npz file of codes, it could not be read ({error}).") from error
-        missing = {"mean", "variance", "sample"} - set(arrays)
+        known = [field.name for field in fields(cls)]
+        with numpy_archive(Path(path)) as archive:
+            arrays = {name: archive[name] for name in known if name in archive}
+        missing = [name for name in REQUIRED if name not in arrays]
         if missing:
-            raise DataError(f"{path} must hold mean, variance and sample, {', '.join(sorted(missing))} is missing.")
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: array for name, array in arrays.items() if name in known})
+            raise DataError(f"{path} must hold the arrays {', '.join(REQUIRED)}; {', '.join(missing)} is missing.")
+        for name, array in arrays.items():
+            _check_array(path, name, array, arrays["mean"])
+        return cls(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def _check_array(path: str | Path, name: str, array: np.ndarray, mean: np.ndarray) -> None:
+    """Numbers, one row for each item, and the codes of one shape."""
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{path}: {name} must hold numbers, got type {array.dtype}.")
+    if mean.ndim != 2 or len(array) != len(mean) or (name in REQUIRED and array.shape != mean.shape):
+        raise DataError(
+            f"{path}: mean, variance and sample must be of one shape, items x latents, with a row of factors and a "
+            f"label for each item; mean has the shape {mean.shape} and {name} {array.shape}."
+        )
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 from vaescope.data.dataset import Dataset
+from vaescope.training.memory import keep_freed_memory
 from vaescope.training.optimisers import Slots, apply_in_blocks
 from vaescope.training.order import BatchOrder, draw_noise
 from vaescope.training.plan import PRECISIONS
@@ -49,6 +50,7 @@ class Alone:
 
     def __init__(self, task: Task, data: Dataset, order: BatchOrder) -> None:
         self.task, self.data, self.order = task, data, order
+        keep_freed_memory()
 
     def run(self, state: State, stop: int) -> Records:
         """Advance to `stop` steps."""

@@ -58,6 +58,9 @@ class Adagrad:
 
     epsilon: float = 1e-10
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     slots = ("sum",)
 
     def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
@@ -107,8 +110,9 @@ def _adam(
     parameters.sub_(rate / (1 - optimiser.beta1**count) * slots["first"] / root)
 
 
-def _check(optimiser: Adam | AMSGrad) -> None:
+def _check(optimiser: Any) -> None:
     for name in ("beta1", "beta2"):
-        value = getattr(optimiser, name)
-        if not 0 <= value < 1:
-            raise ConfigurationError(f"{name} must lie in [0, 1), got {value!r}.")
+        if not 0 <= getattr(optimiser, name, 0) < 1:
+            raise ConfigurationError(f"{name} must lie in [0, 1), got {getattr(optimiser, name)!r}.")
+    if not 0 < optimiser.epsilon < 1:
+        raise ConfigurationError(f"epsilon must lie between 0 and 1, got {optimiser.epsilon!r}.")

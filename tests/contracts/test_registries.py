@@ -1,0 +1,157 @@
+"""What holds of every table of variants: names, docstrings, round trips, messages, and the command line's help."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from vaescope.cli import app
+from vaescope.data import DATASETS, open_dataset
+from vaescope.errors import UnknownNameError
+from vaescope.likelihoods import LIKELIHOODS, Gaussian
+from vaescope.models import MODELS, Architecture
+from vaescope.nets import INITIALISATIONS, MLP, NETS, Conv, FullyConnected
+from vaescope.objectives import OBJECTIVES, Beta
+from vaescope.posteriors import POSTERIORS
+from vaescope.priors import PRIORS
+from vaescope.registry import lookup, plain, resolve
+from vaescope.training import OPTIMISERS, PRECISIONS, AMSGrad
+
+# What the command line calls it -> the table.
+TABLES: dict[str, Mapping[str, Any]] = {
+    "data": DATASETS,
+    "initialisation": INITIALISATIONS,
+    "likelihood": LIKELIHOODS,
+    "model": MODELS,
+    "net": NETS,
+    "objective": OBJECTIVES,
+    "optimiser": OPTIMISERS,
+    "posterior": POSTERIORS,
+    "precision": PRECISIONS,
+    "prior": PRIORS,
+}
+ENTRIES = [pytest.param(kind, name, id=f"{kind}-{name}") for kind, table in TABLES.items() for name in table]
+VARIANTS = [
+    pytest.param(kind, name, id=f"{kind}-{name}")
+    for kind, table in TABLES.items()
+    for name, variant in table.items()
+    if isinstance(variant, type) and dataclasses.is_dataclass(variant)
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_a_name_is_lower_case_words(kind: str, name: str) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name)
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_an_entry_says_what_it_is(kind: str, name: str) -> None:
+    entry = TABLES[kind][name]
+    if kind == "data":
+        assert entry.name == name
+        assert entry.summary
+    elif kind != "precision":
+        text = entry.__dict__.get("__doc__") if isinstance(entry, type) else entry.__doc__
+        # A data class without a docstring gets its signature for one.
+        assert text
+        assert not text.startswith(f"{entry.__name__}(")
+
+
+@pytest.mark.parametrize("kind", ["likelihood", "net", "objective", "optimiser", "posterior", "prior"])
+def test_every_variant_with_options_is_a_frozen_data_class(kind: str) -> None:
+    for variant in TABLES[kind].values():
+        assert dataclasses.is_dataclass(variant)
+        assert variant.__dataclass_params__.frozen
+
+
+@pytest.mark.parametrize(("kind", "name"), VARIANTS)
+def test_a_variant_comes_back_from_what_is_written_down(kind: str, name: str) -> None:
+    table = TABLES[kind]
+    variant = resolve(table, name, kind)
+    assert type(variant) is table[name]
+    written = json.loads(json.dumps(plain(table, variant, kind)))
+    assert written["name"] == name
+    assert resolve(table, written, kind) == variant
+    assert resolve(table, variant, kind) is variant
+
+
+@pytest.mark.parametrize(
+    ("kind", "variant"),
+    [
+        ("net", Conv(kernels=(4, 4), channels=(8, 16), hidden=32)),
+        ("net", MLP((3, 4), (), "tanh", "elu")),
+        ("net", FullyConnected((256, 1200))),
+        ("likelihood", Gaussian(0.5, learned=True)),
+        ("objective", Beta(4)),
+        ("optimiser", AMSGrad(0.5, 0.9, 1e-4)),
+    ],
+    ids=repr,
+)
+def test_options_come_back_too(kind: str, variant: Any) -> None:
+    written = json.loads(json.dumps(plain(TABLES[kind], variant, kind)))
+    assert resolve(TABLES[kind], written, kind) == variant
+
+
+def test_an_architecture_comes_back_from_what_is_written_down() -> None:
+    architecture = Architecture(net=MLP((3,), (4,)), likelihood=Gaussian(0.5), initialisation="torch")
+    assert Architecture(**json.loads(json.dumps(architecture.plain()))) == architecture
+
+
+@pytest.mark.parametrize("kind", sorted(TABLES))
+def test_an_unknown_name_lists_the_known_ones(kind: str) -> None:
+    with pytest.raises(UnknownNameError) as refusal:
+        lookup(TABLES[kind], "xyzzy", kind)
+    assert str(refusal.value).startswith(f"{kind} must be one of ")
+    assert set(TABLES[kind]) <= words_of(str(refusal.value))
+    assert "'xyzzy'" in str(refusal.value)
+
+
+def test_an_unknown_data_set_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="'xyzzy' is neither a known data set") as refusal:
+        open_dataset("xyzzy")
+    assert set(DATASETS) <= words_of(str(refusal.value))
+
+
+def words_of(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", text))
+
+
+@functools.cache
+def output_of(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.exit_code == 0, result.output
+    return re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+
+
+def help_of(option: str) -> str | None:
+    """What `vaescope fit --help` says about an option, up to the next option; None when there is no such option."""
+    found = re.search(rf"--{option} (.*?)(?=\s--[a-z]|\Z)", output_of("fit", "--help"), re.DOTALL)
+    return found[1] if found else None
+
+
+@pytest.mark.parametrize(
+    "kind", ["initialisation", "likelihood", "model", "net", "objective", "optimiser", "precision"]
+)
+def test_a_table_has_an_option_of_fit(kind: str) -> None:
+    assert help_of(kind) is not None
+
+
+@pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data"}))
+def test_the_help_of_an_option_names_all_that_it_takes(kind: str) -> None:
+    text = help_of(kind)
+    if text is None:
+        # A part that the command line does not offer is chosen by the model, and then there is little to choose.
+        assert kind in ("posterior", "prior")
+    else:
+        assert set(TABLES[kind]) <= words_of(text)
+
+
+def test_the_list_of_data_sets_names_them_all() -> None:
+    assert set(DATASETS) <= words_of(output_of("datasets"))
