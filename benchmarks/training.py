@@ -55,31 +55,35 @@ def interleaved(runs: dict[str, Callable[[int], float]], steps: int, rounds: int
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def on_cpu(peer: str | None) -> list[tuple[str, float, float]]:
-    """Rows (name, milliseconds per step, ratio to ours)."""
+def contender(name: str) -> Callable[[int], float]:
+    """What a worker process trains on the CPU."""
+    if name == "vaescope":
+        return ours("dsprites-small", 1, "float32", "cpu", chunk=10)
     images = open_dataset("dsprites-small").batch(torch.arange(2048))
-    runs: dict[str, Callable[[int], float]] = {
-        "vaescope": ours("dsprites-small", 1, "float32", "cpu", chunk=10),
-        "plain loop": plain_loop(images, "cpu", channels_last=False),
-        "plain loop, channels_last": plain_loop(images, "cpu", channels_last=True),
-    }
+    return plain_loop(images, "cpu", channels_last=name == "plain loop, channels_last")
+
+
+def worker(command: list[str]) -> Callable[[int], float]:
+    """A contender in a process of its own: steps in on stdin, seconds per step out on stdout."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(steps: int) -> float:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{steps}\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    return run
+
+
+def on_cpu(peer: str | None) -> list[tuple[str, float, float]]:
+    """Rows (name, milliseconds per step, ratio to ours); every contender has a process of its own."""
+    names = ("vaescope", "plain loop", "plain loop, channels_last")
+    runs = {name: worker([sys.executable, __file__, "--worker", name]) for name in names}
     if peer:
-        worker = subprocess.Popen(
-            [peer, str(Path(__file__).parent / "peer_pythae.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-        def pythae(steps: int) -> float:
-            assert worker.stdin is not None
-            assert worker.stdout is not None
-            worker.stdin.write(f"{steps}\n")
-            worker.stdin.flush()
-            return float(worker.stdout.readline())
-
-        runs["pythae"] = pythae
-    times = interleaved(runs, steps=20, rounds=7)
+        runs["pythae"] = worker([peer, str(Path(__file__).parent / "peer_pythae.py")])
+    times = interleaved(runs, steps=20, rounds=9)
     return [(name, value, value / times["vaescope"]) for name, value in times.items()]
 
 
@@ -114,7 +118,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="Python of an environment with pythae installed")
     parser.add_argument("--json", help="also write the rows to this file")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.worker:
+        run = contender(arguments.worker)
+        for line in sys.stdin:
+            print(run(int(line)), flush=True)
+        return
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU"
     print(f"{device}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     rows = on_gpu() if torch.cuda.is_available() else on_cpu(arguments.peer)

@@ -33,6 +33,9 @@ def options(
         raise typer.Exit
 
 
+STOPPED = 130  # the exit code of a command that an interrupt ended
+
+
 def main() -> None:
     """Run a command; a mistake in the input is one sentence and exit code 2."""
     try:
@@ -40,6 +43,9 @@ def main() -> None:
     except VaescopeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
+        # Typer makes an exit code of an interrupt before it gets here.
+        if isinstance(end, SystemExit) and end.code != STOPPED:
+            raise
         print("stopped; what was trained is kept, the same command takes it up again.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(STOPPED)

@@ -21,7 +21,7 @@ def datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON for m
             "items": source.items or None,
             "shape": " x ".join(map(str, source.shape)),
             "factors": ", ".join(source.factors),
-            "where": source.locate() or "not here: fetched when opened, or put it under $VAESCOPE_DATA",
+            "where": source.locate() or "not found: opening it fetches it or says how to get it",
             "what": source.summary,
         }
         for name, source in sorted(DATASETS.items())

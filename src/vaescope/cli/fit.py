@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import shlex
 from itertools import product
 from typing import Annotated, Any
 
@@ -19,6 +20,8 @@ def fit(
     model: Annotated[str, typer.Option(help="vae, autoencoder.")] = "vae",
     net: Annotated[str | None, typer.Option(help="conv, mlp, fully_connected, affine. [default: by the data]")] = None,
     likelihood: Annotated[str | None, typer.Option(help="bernoulli, gaussian. [default: by the data]")] = None,
+    posterior: Annotated[str | None, typer.Option(help="diagonal, deterministic. [default: by the model]")] = None,
+    prior: Annotated[str, typer.Option(help="standard.")] = "standard",
     objective: Annotated[str, typer.Option(help="beta.")] = "beta",
     beta: Annotated[str | None, typer.Option(help="Weight of the rate; a list trains one of each.")] = None,
     optimiser: Annotated[str, typer.Option(help="adam, amsgrad, adagrad.")] = "adam",
@@ -43,11 +46,12 @@ def fit(
     Options that take a list train one model for each combination, together where that is faster.
     """
     from vaescope.cli.tables import print_json
-    from vaescope.data import open_dataset
     from vaescope.runs import fit_many, summary
     from vaescope.training import Member
 
     options = parse_settings(settings or [])
+    if beta is not None and "beta" in options["objective"]:
+        raise ConfigurationError(f"give --beta or --set objective.beta, not both; got --beta {beta}.")
     betas = numbers("beta", beta, float) if beta is not None else [None]
     members = [
         Member(size, _table(objective, {**options["objective"], **_given(beta=strength)}), rate, start)
@@ -59,22 +63,33 @@ def fit(
         )
     ]
     trained = fit_many(
-        open_dataset(data, **options["data"]) if options["data"] else data,
+        _opened(data, options["data"]) if options["data"] else data,
         members,
         model=model,
         net=_part("net", net, options),
-        posterior=_part("posterior", None, options),
-        prior=_part("prior", "standard", options),
+        posterior=_part("posterior", posterior, options),
+        prior=_part("prior", prior, options),
         likelihood=_part("likelihood", likelihood, options),
         optimiser=_part("optimiser", optimiser, options),
         **{"initialisation": initialisation, "batch": batch, "steps": steps, "epochs": epochs},
         **{"precision": precision, "held_out": held_out, "device": device, "runs": runs},
     )
-    rows = [summary(run) for run in trained]
+    rows = list({run.id: summary(run) for run in trained}.values())
     if json:
         print_json(rows)
     else:
         _show(rows, runs)
+
+
+def _opened(data: str, options: dict[str, Any]) -> Any:
+    """The data set with options that came as text, and so may be of any type."""
+    from vaescope.data import open_dataset
+
+    try:
+        return open_dataset(data, **options)
+    except TypeError as error:
+        given = " ".join(f"--set data.{name}={value}" for name, value in options.items())
+        raise ConfigurationError(f"{data} must be given options of the right type, got {given} ({error}).") from error
 
 
 def numbers(option: str, values: str, kind: type[int] | type[float]) -> list[Any]:
@@ -124,6 +139,7 @@ def _given(**options: Any) -> dict[str, Any]:
 def _show(rows: list[dict[str, Any]], runs: str) -> None:
     """One run as a list of all that is known of it, several as a table of what differs and what came of it."""
     from vaescope.cli.tables import columns_of, print_table
+    from vaescope.runs.store import DEFAULT_FOLDER
 
     if len(rows) == 1:
         print_table(["", "run"], rows[0].items())
@@ -131,4 +147,5 @@ def _show(rows: list[dict[str, Any]], runs: str) -> None:
         varying = [name for name in columns_of(rows) if len({row.get(name) for row in rows}) > 1]
         names = [name for name in varying if name != "train_gradient_norm"]
         print_table(names, [[row.get(name) for name in names] for row in rows])
-    print(f"kept in {runs}/; see `vaescope runs show {rows[0]['id']}`")
+    where = "" if runs == DEFAULT_FOLDER else f" --runs {shlex.quote(runs)}"
+    print(f"kept in {runs}/; see `vaescope runs show {rows[0]['id']}{where}`")

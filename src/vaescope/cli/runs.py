@@ -18,6 +18,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 @app.callback()
 def runs(context: typer.Context, folder: Folder = "runs", json: Json = False) -> None:
     if context.invoked_subcommand is not None:
+        # What was said before the name of the subcommand holds for it, too.
+        context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
     from vaescope.cli.tables import columns_of, print_json, print_table
     from vaescope.runs import Store, summary

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+WIDEST = 100_000  # characters; more than any table has
+
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(value, indent=2, default=str))
+    print(json.dumps(_finite(value), indent=2, default=str, allow_nan=False))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
@@ -21,12 +24,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     table = Table(*(str(column) for column in columns), title=title, title_justify="left", header_style="bold")
     for row in rows:
         table.add_row(*(text(value) for value in row))
-    Console(width=None if sys.stdout.isatty() else 240, soft_wrap=False).print(table)
+    width = None if sys.stdout.isatty() else WIDEST
+    # Cells are the user's own words: brackets and colons in them are no markup.
+    Console(width=width, soft_wrap=False, markup=False, emoji=False, highlight=False).print(table)
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names that occur in any row, in order of first appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null in place of what JSON has no word for: NaN and the infinities."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def text(value: Any) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from vaescope.runs.journal import Journal
 from vaescope.runs.run import COMPLETE, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
+from vaescope.runs.workplace import locked, make_folder, remove_leftovers
 from vaescope.training import Member, Row, Trainer
 from vaescope.training.checkpoint import load_state, save_state
 from vaescope.training.groups import group as group_members
@@ -134,8 +134,8 @@ def _train_group(
     workplace, paths = _workplace(store, configurations), [store.path(one.id) for one in configurations]
     name = configurations[0].data["name"]
     title = f"{name} x {len(paths)}" if len(paths) > 1 else name
-    with _locked(paths), progress_bar(title, trainer.plan.steps, settings.progress) as report:
-        _make_folder(workplace)
+    with locked(paths), progress_bar(title, trainer.plan.steps, settings.progress) as report:
+        make_folder(workplace)
         runs = [Run.create(path, one, notes) for path, one in zip(paths, configurations, strict=True)]
         try:
             train_in(workplace, trainer, report, settings.checkpoint_seconds)
@@ -156,7 +156,7 @@ def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds:
     Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.
     """
     journal, state_file = Journal(folder), folder / STATE_FILE
-    _remove_leftovers(folder)
+    remove_leftovers(folder)
     if state_file.exists():
         _take_up(trainer, state_file)
     journal.rewind(trainer.state.step)
@@ -186,18 +186,12 @@ def _take_up(trainer: Trainer, state_file: Path) -> None:
         raise RunError(f"{state_file} is not of this run ({error}) Delete it: training starts again.") from error
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """What a killed process was writing when it died."""
-    for part in folder.glob(".*.part"):
-        part.unlink()
-
-
 def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
     """Give each member's run its own history and state, as if it had been trained alone, and clear the workplace."""
     rows = Journal(workplace).rows()
     for member, run in enumerate(runs):
         own = [{key: value for key, value in row.items() if key != "member"} for row in rows if row["member"] == member]
-        _remove_leftovers(run.path)
+        remove_leftovers(run.path)
         Journal(run.path).replace(own)
         save_state(run.path / STATE_FILE, trainer.member_state(member))
     # The state goes first: a workplace without one is never taken up again.
@@ -215,39 +209,6 @@ def _words(rows: list[Row]) -> str:
     losses = [row.values["loss"] for row in rows if row.split == "train"]
     low, high = min(losses), max(losses)
     return f"loss {low:.2f}" if len(losses) == 1 else f"loss {low:.2f} to {high:.2f}"
-
-
-@contextmanager
-def _locked(folders: list[Path]) -> Iterator[None]:
-    """Only one process trains a run; the locks go with the process, however that ends."""
-    from filelock import FileLock, Timeout
-
-    with ExitStack() as held:
-        for folder in folders:
-            _make_folder(folder)
-            try:
-                held.enter_context(FileLock(folder / ".lock").acquire(timeout=0))
-            except Timeout as error:
-                raise RunError(
-                    f"{folder} is being trained by another process. Wait for it, or stop it first."
-                ) from error
-            except OSError as error:
-                raise _not_writable(folder, error) from error
-        yield
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_writable(path, error) from error
-
-
-def _not_writable(path: Path, error: OSError) -> RunError:
-    return RunError(
-        f"{path} must be a folder that can be written in, it is not ({error.strerror}). Free some space, or choose "
-        "another folder for runs."
-    )
 
 
 def _versions() -> dict[str, str]:

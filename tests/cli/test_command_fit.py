@@ -1,0 +1,252 @@
+"""`vaescope fit`: lists, options of parts, output for people and machines, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from vaescope import cli
+from vaescope.cli.fit import numbers, parse_settings
+from vaescope.cli.tables import print_json, print_table
+from vaescope.errors import ConfigurationError
+
+RUNNER = CliRunner()
+COMMAND = [sys.executable, "-m", "vaescope.cli"]
+QUICK = ["--net", "mlp", "--set", "net.encoder_widths=[8]", "--set", "net.decoder_widths=[8]", "--steps", "4"]
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("data") / "codes [red].npy"
+    np.save(file, np.random.default_rng(0).normal(size=(60, 4)))
+    return str(file)
+
+
+def fitted(codes: str, folder: Path, *options: str) -> Any:
+    result = RUNNER.invoke(cli.app, ["fit", codes, *QUICK, "--latents", "2", "--runs", str(folder), "--json", *options])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_one_model_is_shown_with_all_that_is_known_of_it(codes: str, tmp_path: Path) -> None:
+    result = RUNNER.invoke(cli.app, ["fit", codes, *QUICK, "--latents", "2", "--runs", str(tmp_path)])
+    assert result.exit_code == 0
+    (run,) = tmp_path.glob("*/run.json")
+    assert f"vaescope runs show {run.parent.name} --runs {tmp_path}" in result.stdout
+    assert "codes [red]" in result.stdout
+    assert "test_loss" in result.stdout
+
+
+def test_json_is_one_row_for_each_model(codes: str, tmp_path: Path) -> None:
+    (row,) = fitted(codes, tmp_path)
+    assert (row["latents"], row["beta"], row["seed"], row["learning_rate"]) == (2, 1.0, 0, 1e-4)
+    assert (row["status"], row["step"], row["net"], row["likelihood"]) == ("complete", 4, "mlp", "gaussian")
+
+
+def test_lists_train_one_model_for_each_combination(codes: str, tmp_path: Path) -> None:
+    lists = ["--latents", "1,2", "--beta", "1,4.5", "--seed", "0,3", "--learning-rate", "1e-3"]
+    rows = fitted(codes, tmp_path, *lists)
+    assert [(row["latents"], row["beta"], row["seed"]) for row in rows] == [
+        (latents, beta, seed) for latents in (1, 2) for beta in (1.0, 4.5) for seed in (0, 3)
+    ]
+    result = RUNNER.invoke(cli.app, ["fit", codes, *QUICK, "--runs", str(tmp_path), *lists])
+    assert result.exit_code == 0
+    assert all(row["id"] in result.stdout for row in rows)
+    assert "learning_rate" not in result.stdout
+
+
+def test_a_value_given_twice_trains_once(codes: str, tmp_path: Path) -> None:
+    assert len(fitted(codes, tmp_path, "--seed", "1,1")) == 1
+
+
+def test_options_of_parts_reach_them(codes: str, tmp_path: Path) -> None:
+    options = ["--likelihood", "gaussian", "--set", "likelihood.variance=0.5", "--set", "optimiser.beta1=0.5"]
+    (row,) = fitted(codes, tmp_path, *options, "--set", "objective.beta=3", "--set", "net.encoder_activation=tanh")
+    configuration = json.loads((tmp_path / row["id"] / "run.json").read_text())["configuration"]
+    assert configuration["architecture"]["likelihood"] == {"name": "gaussian", "variance": 0.5, "learned": False}
+    assert configuration["architecture"]["net"]["encoder_activation"] == "tanh"
+    assert configuration["architecture"]["net"]["encoder_widths"] == [8]
+    assert configuration["plan"]["optimiser"]["beta1"] == 0.5
+    assert row["beta"] == 3
+
+
+def test_options_of_the_data_reach_them(tmp_path: Path) -> None:
+    (row,) = fitted("pinwheel", tmp_path, "--set", "data.per_class=10", "--set", "data.classes=3")
+    assert (row["data"], row["items"]) == ("pinwheel", 30)
+
+
+def test_an_autoencoder_can_be_trained(codes: str, tmp_path: Path) -> None:
+    (row,) = fitted(codes, tmp_path, "--model", "autoencoder", "--held-out", "0", "--precision", "float64")
+    assert row["model"] == "autoencoder"
+    assert row["train_rate"] == 0
+    assert "test_loss" not in row
+
+
+WRONG = {
+    "unknown data": (["fit", "dsprite"], "'dsprite' is neither a known data set nor"),
+    "missing file": (["fit", "nowhere/x.npy"], "'nowhere/x.npy' is neither"),
+    "zero latents": (["fit", "CODES", "--latents", "0"], "between 1 and 4"),
+    "too many latents": (["fit", "CODES", "--latents", "2,5"], "between 1 and 4 .*got 5"),
+    "latents as words": (["fit", "CODES", "--latents", "two"], "--latents must be whole numbers .*got 'two'"),
+    "latents as a range": (["fit", "CODES", "--latents", "1-4"], "--latents must be whole numbers .*got '1-4'"),
+    "latents with a gap": (["fit", "CODES", "--latents", "1,,2"], "--latents must be whole numbers .*got '1,,2'"),
+    "half a latent": (["fit", "CODES", "--latents", "1.5"], "--latents must be whole numbers"),
+    "no beta": (["fit", "CODES", "--beta", ""], "--beta must be numbers"),
+    "negative beta": (["fit", "CODES", "--beta=-1"], "beta must be a finite number of at least 0, got -1"),
+    "beta not a number": (["fit", "CODES", "--beta", "nan"], "beta must be a finite number"),
+    "beta twice": (["fit", "CODES", "--beta", "2", "--set", "objective.beta=3"], "--beta or --set objective.beta"),
+    "seed as words": (["fit", "CODES", "--seed", "x"], "--seed must be whole numbers"),
+    "negative seed": (["fit", "CODES", "--seed=-4"], "seed must be a whole number from 0"),
+    "learning rate": (["fit", "CODES", "--learning-rate", "0"], "learning_rate must be positive"),
+    "unknown model": (["fit", "CODES", "--model", "gan"], "model must be one of"),
+    "unknown net": (["fit", "CODES", "--net", "resnet"], "net must be one of"),
+    "unknown likelihood": (["fit", "CODES", "--likelihood", "poisson"], "likelihood must be one of"),
+    "unknown posterior": (["fit", "CODES", "--posterior", "full"], "posterior must be one of"),
+    "unknown prior": (["fit", "CODES", "--prior", "flat"], "prior must be one of"),
+    "unknown objective": (["fit", "CODES", "--objective", "gamma"], "objective must be one of"),
+    "unknown optimiser": (["fit", "CODES", "--optimiser", "sgd"], "optimiser must be one of"),
+    "unknown precision": (["fit", "CODES", "--precision", "half"], "precision must be one of"),
+    "unknown initialisation": (["fit", "CODES", "--initialisation", "zero"], "initialisation must be one of"),
+    "unknown device": (["fit", "CODES", "--device", "tpu"], "device must be one of"),
+    "absent GPU": (["fit", "CODES", "--device", "cuda:99"], "'cuda:99' needs a GPU"),
+    "steps and epochs": (["fit", "CODES", "--steps", "5", "--epochs", "2"], "steps or epochs, not both"),
+    "zero steps": (["fit", "CODES", "--steps", "0"], "steps must be a whole number of at least 1"),
+    "zero batch": (["fit", "CODES", "--batch", "0"], "batch must be a whole number of at least 1"),
+    "all held out": (["fit", "CODES", "--held-out", "1"], "held_out must leave at least one item"),
+    "set without value": (["fit", "CODES", "--set", "net.kernels"], "--set must be PART.OPTION=VALUE"),
+    "set of no part": (["fit", "CODES", "--set", "colour.red=1"], "--set must be PART.OPTION=VALUE .*'colour.red=1'"),
+    "set of which net": (["fit", "CODES", "--set", "net.hidden=3"], "--set net.hidden needs --net"),
+    "set of unknown option": (
+        ["fit", "CODES", "--net", "mlp", "--set", "net.depth=3"],
+        "net 'mlp' takes the options .*got 'depth'",
+    ),
+    "set of wrong kernels": (["fit", "CODES", "--net", "conv", "--set", "net.kernels=[4]"], "kernels"),
+    "option of the data": (["fit", "pinwheel", "--set", "data.colour=1"], "colour is not an option of pinwheel"),
+    "type of an option": (["fit", "pinwheel", "--set", "data.along=far"], "along"),
+    "convolution of vectors": (["fit", "CODES", "--net", "conv"], "net 'conv' takes images"),
+    "bernoulli on the line": (["fit", "CODES", "--likelihood", "bernoulli"], "'bernoulli' takes numbers in"),
+    "runs in a file": (
+        ["fit", "CODES", "--latents", "2", "--runs", "CODES"],
+        "must be a folder that can be written in",
+    ),
+    "no such run": (["runs", "show", "abc"], "'abc' must be a run's folder or the beginning"),
+    "no such path": (["runs", "show", "/nowhere"], "'/nowhere' must be a run's folder"),
+    "no runs to ask": (["runs", "sql", "SELECT 1"], "at least one run in"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    arguments: list[str],
+    words: str,
+    codes: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    filled = [codes if argument == "CODES" else argument for argument in arguments]
+    if filled[0] == "fit" and "--latents" not in filled:
+        filled += ["--latents", "2"]
+    monkeypatch.setattr(sys, "argv", ["vaescope", *filled])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    captured = capsys.readouterr()
+    assert end.value.code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert re.search(words, captured.err), captured.err
+    assert list(tmp_path.iterdir()) == []
+
+
+MISUSED = {
+    "no data": (["fit"], "data"),
+    "unknown command": (["train"], "No such command 'train'"),
+    "unknown option": (["fit", "pinwheel", "--latent", "2"], "--latent"),
+    "words for a number": (["fit", "pinwheel", "--batch", "many"], "--batch"),
+    "no query": (["runs", "sql"], "query"),
+    "no run": (["runs", "show"], "run"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISUSED.values(), ids=MISUSED)
+def test_a_misused_command_explains_itself_with_exit_code_2(arguments: list[str], words: str) -> None:
+    result = RUNNER.invoke(cli.app, arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Usage" in result.stderr
+    assert words.lower() in result.stderr.lower()
+    assert "Traceback" not in result.stderr
+
+
+def test_a_pipe_gets_the_result_and_nothing_else(codes: str, tmp_path: Path) -> None:
+    arguments = ["fit", codes, *QUICK, "--latents", "2", "--runs", str(tmp_path)]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "complete" in done.stdout
+    assert all(character.isprintable() or character == "\n" for character in done.stdout)
+    again = subprocess.run([*COMMAND, *arguments, "--json"], capture_output=True, text=True, check=True)
+    assert again.stderr == ""
+    assert json.loads(again.stdout)[0]["status"] == "complete"
+
+
+def test_a_mistake_in_a_pipe_has_no_traceback() -> None:
+    done = subprocess.run([*COMMAND, "fit", "dsprite"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: 'dsprite' is neither")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends an interrupt")
+def test_a_stopped_command_says_that_it_can_be_taken_up_again(codes: str, tmp_path: Path) -> None:
+    arguments = ["fit", codes, *QUICK[:-1], "10000000", "--latents", "2", "--runs", str(tmp_path)]
+    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
+        patience = time.monotonic() + 60
+        while not [file for file in tmp_path.glob("*/history.jsonl") if file.stat().st_size]:
+            assert time.monotonic() < patience
+            time.sleep(0.05)
+        worker.send_signal(signal.SIGINT)
+        output, errors = worker.communicate()
+    assert (worker.returncode, output) == (130, "")
+    assert errors == "stopped; what was trained is kept, the same command takes it up again.\n"
+    assert list(tmp_path.glob("*/state.safetensors"))
+
+
+def test_lists_are_read_as_numbers() -> None:
+    assert numbers("latents", "5,10,20", int) == [5, 10, 20]
+    assert numbers("beta", "1e-3, 4", float) == [1e-3, 4.0]
+
+
+def test_settings_are_read_as_json_or_else_as_text() -> None:
+    options = parse_settings(["net.kernels=[4,4]", "net.name=a=b", "likelihood.learned=true", "data.items=3"])
+    assert options["net"] == {"kernels": [4, 4], "name": "a=b"}
+    assert options["likelihood"] == {"learned": True}
+    assert options["data"] == {"items": 3}
+    with pytest.raises(ConfigurationError, match="PART one of data, net"):
+        parse_settings(["kernels=3"])
+
+
+def test_numbers_without_a_word_in_json_become_null(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"loss": [float("nan"), (float("inf"), 1.5)], "path": Path("x")})
+    assert json.loads(capsys.readouterr().out) == {"loss": [None, [None, 1.5]], "path": "x"}
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_its_content_and_takes_words_as_they_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table(["name", "value"], [["[/] :smile: " + "x" * 400, 0.1234567], [None, 3]])
+    out = capsys.readouterr().out
+    assert "[/] :smile: " + "x" * 400 in out
+    assert "0.12346" in out

@@ -1,0 +1,373 @@
+"""A damaged, half-written or occupied run is recognised and named in one sentence, and never half-read."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vaescope.errors import RunError
+from vaescope.runs import Run, Store, fit
+from vaescope.training import Trainer
+from vaescope.training.checkpoint import load_state, load_tensors, save_state, save_tensors
+
+DATA = np.random.default_rng(0).normal(size=(80, 6))
+NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+
+
+def train(folder: Path) -> Run:
+    return fit(
+        DATA,
+        2,
+        net=NET,
+        steps=30,
+        batch=16,
+        log_every=5,
+        evaluate_every=10,
+        checkpoint_seconds=0.0,
+        runs=folder,
+        device="cpu",
+    )
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
+    """Training is interrupted at the call after this many."""
+    advance, left = Trainer.advance, [calls]
+
+    def interrupted(trainer: Trainer) -> Any:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return advance(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", interrupted)
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("complete"))
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("interrupted")
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            train(folder)
+    (run,) = folder.iterdir()
+    return run
+
+
+def copied(run: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(run, folder / run.name))
+
+
+def same_weights(run: Run, other: Run) -> bool:
+    ours, theirs = run.model.state_dict(), other.model.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def flip(position: float) -> Callable[[Path], None]:
+    """Turns over one bit of the byte at a share of the file's length."""
+
+    def damage(file: Path) -> None:
+        content = bytearray(file.read_bytes())
+        content[int(position * (len(content) - 1))] ^= 4
+        file.write_bytes(bytes(content))
+
+    return damage
+
+
+def garbage(file: Path) -> None:
+    file.write_bytes(b"\x89PNG not a safetensors file at all" * 9)
+
+
+def without_checksum(file: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_file(load_file(file), file, metadata={"step": "15"})
+
+
+DAMAGES = {
+    "truncated": truncate,
+    "empty": empty,
+    "garbage": garbage,
+    "a bit of its length": flip(0.0),
+    "a bit of its middle": flip(0.5),
+    "a bit of its last quarter": flip(0.75),
+    "a bit of its end": flip(1.0),
+    "without checksum": without_checksum,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_state_is_named_and_the_remedy_works(
+    damage: Callable[[Path], None], interrupted: Path, complete: Run, tmp_path: Path
+) -> None:
+    state = copied(interrupted, tmp_path) / "state.safetensors"
+    history = (state.parent / "history.jsonl").read_bytes()
+    damage(state)
+    with pytest.raises(RunError, match=r"state\.safetensors is damaged and was not read.*Delete it"):
+        train(tmp_path)
+    assert (state.parent / "history.jsonl").read_bytes() == history
+    state.unlink()
+    assert same_weights(train(tmp_path), complete)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_model_is_named_and_the_remedy_works(
+    damage: Callable[[Path], None], complete: Run, tmp_path: Path
+) -> None:
+    model = copied(complete.path, tmp_path) / "model.safetensors"
+    damage(model)
+    with pytest.raises(RunError, match=r"model\.safetensors is damaged and was not read.*Delete it"):
+        _ = Run.open(model.parent).model
+    model.unlink()
+    assert same_weights(train(tmp_path), complete)
+
+
+def test_a_missing_model_is_named_and_made_anew_from_the_state(complete: Run, tmp_path: Path) -> None:
+    path = copied(complete.path, tmp_path)
+    (path / "model.safetensors").unlink()
+    with pytest.raises(RunError, match=r"model\.safetensors must hold.*no such file.*Ask for the same fit again"):
+        _ = Run.open(path).model
+    assert same_weights(train(tmp_path), complete)
+
+
+def test_a_model_of_other_shapes_is_named(complete: Run, tmp_path: Path) -> None:
+    file = copied(complete.path, tmp_path) / "model.safetensors"
+    tensors, _ = load_tensors(file)
+    save_tensors(file, {**tensors, "decoder.output.bias": torch.zeros(7)})
+    with pytest.raises(RunError, match=r"model\.safetensors must hold the weights of the run's own model.*'decoder\."):
+        _ = Run.open(file.parent).model
+
+
+def test_a_state_of_another_model_is_named(interrupted: Path, tmp_path: Path) -> None:
+    file = copied(interrupted, tmp_path) / "state.safetensors"
+    state = load_state(file)
+    state.parameters = state.parameters[:, :64]
+    save_state(file, state)
+    with pytest.raises(RunError, match=r"state\.safetensors is not of this run .*parameters.*Delete it"):
+        train(tmp_path)
+
+
+def with_entry(*keys: str, value: Any = None) -> Callable[[str], str]:
+    """run.json with one entry changed, or dropped when there is no value."""
+
+    def damage(content: str) -> str:
+        record = json.loads(content)
+        table = record
+        for key in keys[:-1]:
+            table = table[key]
+        if value is None:
+            del table[keys[-1]]
+        else:
+            table[keys[-1]] = value
+        return json.dumps(record)
+
+    return damage
+
+
+RECORDS = {
+    "truncated": (lambda content: content[: len(content) // 2], "JSONDecodeError"),
+    "empty": (lambda content: "", "JSONDecodeError"),
+    "a list": (lambda content: "[]", "TypeError"),
+    "a number": (lambda content: "3", "TypeError"),
+    "other format": (with_entry("configuration", "format", value=99), "format of a configuration must be 1, got 99"),
+    "no format": (with_entry("configuration", "format"), "'format'"),
+    "no configuration": (with_entry("configuration"), "'configuration'"),
+    "no plan": (with_entry("configuration", "plan"), "'plan'"),
+    "no data": (with_entry("configuration", "data"), "'data'"),
+    "no name of the data": (with_entry("configuration", "data", "name"), "'name'"),
+    "no status": (with_entry("status"), "'status'"),
+    "no id": (with_entry("id"), "'id'"),
+    "odd status": (with_entry("status", value="trained"), "status must be .*'trained'"),
+    "odd plan": (with_entry("configuration", "plan", "steps", value=-3), "steps must be"),
+    "odd net": (with_entry("configuration", "architecture", "net", "name", value="cnov"), "net must be one of"),
+    "unknown option": (with_entry("configuration", "member", "colour", value="red"), "colour"),
+    "configuration is text": (with_entry("configuration", value="text"), "TypeError|AttributeError"),
+    "changed by hand": (with_entry("configuration", "member", "seed", value=7), "configuration must be that of"),
+}
+
+
+@pytest.mark.parametrize(("damage", "words"), RECORDS.values(), ids=RECORDS)
+def test_a_damaged_record_is_named_by_whatever_reads_it(
+    damage: Callable[[str], str], words: str, complete: Run, tmp_path: Path
+) -> None:
+    file = copied(complete.path, tmp_path) / "run.json"
+    file.write_text(damage(file.read_text()))
+    sentence = rf"(?s)run\.json is damaged or from another version .*({words}).*Delete the run's folder"
+    with pytest.raises(RunError, match=sentence):
+        Run.open(file.parent)
+    with pytest.raises(RunError, match=sentence):
+        list(Store(tmp_path).runs())
+    with pytest.raises(RunError, match=sentence):
+        train(tmp_path)
+
+
+def test_a_folder_without_a_record_is_no_run_but_can_become_one(complete: Run, tmp_path: Path) -> None:
+    (tmp_path / complete.id).mkdir()
+    with pytest.raises(RunError, match=r"must hold a run\.json to be a run"):
+        Run.open(tmp_path / complete.id)
+    assert list(Store(tmp_path).runs()) == []
+    assert same_weights(train(tmp_path), complete)
+
+
+HISTORIES = {
+    "garbage": (b"\xff\x00garbage\n", "line 3"),
+    "not a table": (b"3\n", "line 3"),
+    "no step": (b'{"split": "train"}\n', "line 3.*'step'"),
+    "no split": (b'{"step": 5}\n', "line 3.*'split'"),
+    "step as text": (b'{"step": "5", "split": "train"}\n', "line 3"),
+    "empty line": (b"\n", "line 3"),
+}
+
+
+@pytest.mark.parametrize(("line", "words"), HISTORIES.values(), ids=HISTORIES)
+def test_a_damaged_line_of_the_history_is_named(line: bytes, words: str, interrupted: Path, tmp_path: Path) -> None:
+    file = copied(interrupted, tmp_path) / "history.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    content = b"".join([*lines[:2], line, *lines[2:]])
+    file.write_bytes(content)
+    for read in (lambda: Run.open(file.parent).history, lambda: train(tmp_path)):
+        with pytest.raises(RunError, match=rf"history\.jsonl is damaged: {words}.*Delete the run's folder"):
+            read()
+    assert file.read_bytes() == content
+
+
+def test_a_last_line_cut_short_is_no_row(interrupted: Path, complete: Run, tmp_path: Path) -> None:
+    path = copied(interrupted, tmp_path)
+    rows = Run.open(path).history
+    with (path / "history.jsonl").open("ab") as file:
+        file.write(b'{"step": 20, "spl')
+    assert Run.open(path).history == rows
+    assert train(tmp_path).history == complete.history
+
+
+def test_a_history_shorter_than_the_checkpoint_is_named(interrupted: Path, tmp_path: Path) -> None:
+    file = copied(interrupted, tmp_path) / "history.jsonl"
+    file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(RunError, match=r"history\.jsonl must reach step 15.*ends at 5.*Delete the run's folder"):
+        train(tmp_path)
+    file.unlink()
+    with pytest.raises(RunError, match=r"history\.jsonl must reach step 15.*ends at 0"):
+        train(tmp_path)
+
+
+def test_a_complete_run_with_a_shortened_history_is_not_half_read(complete: Run, tmp_path: Path) -> None:
+    file = copied(complete.path, tmp_path) / "history.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-2]))
+    with pytest.raises(RunError, match=r"history\.jsonl must reach step 30.*ends at 25"):
+        _ = Run.open(file.parent).history
+
+
+def test_what_a_killed_process_left_is_cleared_when_training_goes_on(
+    interrupted: Path, complete: Run, tmp_path: Path
+) -> None:
+    path = copied(interrupted, tmp_path)
+    left = path / ".state.safetensors.4711.part"
+    left.write_bytes(b"half a state")
+    assert same_weights(train(tmp_path), complete)
+    assert not left.exists()
+
+
+def test_a_run_in_training_without_a_state_starts_anew(interrupted: Path, complete: Run, tmp_path: Path) -> None:
+    path = copied(interrupted, tmp_path)
+    (path / "state.safetensors").unlink()
+    with pytest.raises(RunError, match=r"must be complete to give a model, its status is 'training'.*it resumes"):
+        _ = Run.open(path).model
+    run = train(tmp_path)
+    assert same_weights(run, complete)
+    assert run.history == complete.history
+
+
+def test_a_run_that_another_process_trains_is_left_alone(interrupted: Path, complete: Run, tmp_path: Path) -> None:
+    path = copied(interrupted, tmp_path)
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    holder = "import sys, filelock; lock = filelock.FileLock(sys.argv[1]); lock.acquire(); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(path / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(RunError, match=rf"{path.name} is being trained by another process. Wait for it"):
+            train(tmp_path)
+        other.kill()
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    assert same_weights(train(tmp_path), complete)
+
+
+def fail_from(call: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function on a disk that is full from its `call`-th call on a file on."""
+    count = [0]
+
+    def wrapped(*arguments: Any) -> Any:
+        if stat.S_ISDIR(os.stat(arguments[0]).st_mode):
+            return function(*arguments)
+        count[0] += 1
+        if count[0] >= call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return function(*arguments)
+
+    return wrapped
+
+
+@pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
+@pytest.mark.parametrize("call", [1, 2, 3, 5, 7, 8])
+def test_a_full_disk_is_named_loses_nothing_and_is_made_good_by_asking_again(
+    owner: Any,
+    name: str,
+    call: int,
+    interrupted: Path,
+    complete: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = copied(interrupted, tmp_path)
+    state = (path / "state.safetensors").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fail_from(call, getattr(owner, name)))
+        with pytest.raises(RunError, match=r"could not be written \(No space left on device\).*Free some space"):
+            train(tmp_path)
+    if call < 3:
+        assert (path / "state.safetensors").read_bytes() == state
+    assert Run.open(path).status == "training"
+    assert load_state(path / "state.safetensors").step >= 15
+    assert same_weights(train(tmp_path), complete)
+
+
+def test_a_full_disk_leaves_the_earlier_content_and_says_so(
+    interrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copied(interrupted, tmp_path)
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    monkeypatch.setattr(Path, "replace", fail_from(1, Path.replace))
+    with pytest.raises(RunError, match=r"what was there before is unchanged.*it resumes"):
+        train(tmp_path)
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+
+
+def test_a_folder_that_cannot_be_written_in_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file where the folder of runs should be")
+    with pytest.raises(RunError, match=r"file/\w+ must be a folder that can be written in.*choose another folder"):
+        train(tmp_path / "file")

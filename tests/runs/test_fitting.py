@@ -1,0 +1,259 @@
+"""Fit and fit_many: train once, resume exactly, together as alone, and say what broke."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vaescope.data.arrays import from_array
+from vaescope.errors import NonFiniteError, RunError
+from vaescope.likelihoods import Bernoulli, Gaussian
+from vaescope.nets import MLP, Conv
+from vaescope.objectives import Beta
+from vaescope.runs import Run, Settings, fit, fit_many
+from vaescope.runs import fitting as module
+from vaescope.training import Member, Trainer
+from vaescope.training.checkpoint import load_state
+
+DATA = np.random.default_rng(0).normal(size=(100, 8))
+NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
+SMALL: dict[str, Any] = {
+    "net": NET,
+    "steps": 30,
+    "batch": 16,
+    "log_every": 5,
+    "evaluate_every": 10,
+    "device": "cpu",
+}
+
+
+def weights(run: Run) -> dict[str, torch.Tensor]:
+    return run.model.state_dict()
+
+
+def same(run: Run, other: Run) -> bool:
+    ours, theirs = weights(run), weights(other)
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def interrupt_after(patch: pytest.MonkeyPatch, calls: int, owner: Any, name: str) -> None:
+    """Ctrl-C arrives in the call after this many."""
+    function, left = getattr(owner, name), [calls]
+
+    def interrupted(*arguments: Any) -> Any:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return function(*arguments)
+
+    patch.setattr(owner, name, interrupted)
+
+
+def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = fit(DATA, 3, runs=tmp_path, **SMALL)
+    before = (run.path / "model.safetensors").stat().st_mtime_ns
+    monkeypatch.setattr(Trainer, "advance", None)
+    again = fit(DATA, 3, runs=tmp_path, **SMALL)
+    assert again == run
+    assert (run.path / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_complete_run_holds_what_it_should(tmp_path: Path) -> None:
+    run = fit(DATA, 3, runs=tmp_path, **SMALL)
+    assert run.status == "complete"
+    assert run.path == tmp_path / run.id
+    assert run.id == run.configuration.id
+    assert [row["step"] for row in run.history if row["split"] == "train"] == [5, 10, 15, 20, 25, 30]
+    assert [row["step"] for row in run.history if row["split"] == "test"] == [10, 20, 30]
+    assert run.last("test")["step"] == 30
+    assert run.record["device"] == "cpu"
+    assert set(run.record["versions"]) == {"vaescope", "torch", "python"}
+
+
+def test_the_seed_decides_the_weights(tmp_path: Path) -> None:
+    first = fit(DATA, 3, seed=1, runs=tmp_path / "a", **SMALL)
+    again = fit(DATA, 3, seed=1, runs=tmp_path / "b", **SMALL)
+    other = fit(DATA, 3, seed=2, runs=tmp_path / "a", **SMALL)
+    assert same(first, again)
+    assert first.history == again.history
+    assert first.id == again.id != other.id
+    assert not same(first, other)
+
+
+def test_the_order_of_members_does_not_matter(tmp_path: Path) -> None:
+    members = [Member(latents, seed=seed) for latents, seed in ((2, 0), (3, 1), (2, 2))]
+    runs = fit_many(DATA, members, runs=tmp_path / "a", **SMALL)
+    backwards = fit_many(DATA, members[::-1], runs=tmp_path / "b", **SMALL)
+    assert [run.id for run in runs] == [run.id for run in backwards[::-1]]
+    assert all(same(run, other) for run, other in zip(runs, backwards[::-1], strict=True))
+
+
+def test_a_member_asked_for_twice_trains_once(tmp_path: Path) -> None:
+    runs = fit_many(DATA, [Member(3), Member(3, seed=1), Member(3)], runs=tmp_path, **SMALL)
+    assert runs[0] == runs[2] != runs[1]
+    assert len(list(tmp_path.glob("*/run.json"))) == 2
+
+
+def test_members_may_differ_in_latents_strength_and_learning_rate(tmp_path: Path) -> None:
+    members = [Member(2, Beta(4.0)), Member(5, learning_rate=1e-3), Member(8, seed=9)]
+    runs = fit_many(DATA, members, runs=tmp_path, **SMALL)
+    assert [run.configuration.member for run in runs] == members
+    assert [run.model.encode(torch.zeros(1, 8)).mean.shape[1] for run in runs] == [2, 5, 8]
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-6), ("float64", 1e-9)])
+def test_members_trained_together_equal_those_trained_alone(precision: str, tolerance: float, tmp_path: Path) -> None:
+    members = [Member(2, Beta(2.0), 1e-3), Member(4, Beta(0.5), 1e-3, 1), Member(3, seed=2, learning_rate=1e-3)]
+    options = {**SMALL, "precision": precision}
+    together = fit_many(DATA, members, runs=tmp_path / "together", **options)
+    assert (tmp_path / "together" / module.ENSEMBLES).is_dir()
+    for run, member in zip(together, members, strict=True):
+        (alone,) = fit_many(DATA, [member], runs=tmp_path / "alone", **options)
+        assert alone.id == run.id
+        for name, value in weights(alone).items():
+            torch.testing.assert_close(weights(run)[name], value, rtol=0, atol=tolerance)
+        states = [load_state(one.path / "state.safetensors") for one in (run, alone)]
+        torch.testing.assert_close(states[0].parameters, states[1].parameters, rtol=0, atol=tolerance)
+        for ours, theirs in zip(run.history, alone.history, strict=True):
+            assert ours.pop("split") == theirs.pop("split")
+            assert ours == pytest.approx(theirs, rel=1e-5)
+
+
+def test_a_run_begun_alone_goes_on_alone_when_an_ensemble_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 3, Trainer, "advance")
+        with pytest.raises(KeyboardInterrupt):
+            fit(DATA, 3, runs=tmp_path, **SMALL)
+    sizes: list[tuple[int, int]] = []
+    train_in = module.train_in
+
+    def watched(folder: Path, trainer: Trainer, *rest: Any) -> None:
+        train_in(folder, trainer, *rest)
+        sizes.append((len(trainer.members), trainer.state.step))
+
+    monkeypatch.setattr(module, "train_in", watched)
+    runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], runs=tmp_path, **SMALL)
+    assert sizes == [(1, 30), (2, 30)]
+    assert same(runs[0], fit(DATA, 3, runs=tmp_path / "whole", **SMALL))
+
+
+def diverge(folder: Path, members: list[Member]) -> NonFiniteError:
+    with pytest.raises(NonFiniteError) as caught:
+        fit_many(DATA, members, runs=folder, **{**SMALL, "log_every": 4, "evaluate_every": 4, "steps": 40})
+    return caught.value
+
+
+@pytest.mark.parametrize("members", [[1e6], [1e-4, 1e6, 1e-3]], ids=["alone", "stacked"])
+def test_the_first_number_that_is_not_finite_is_traced(members: list[float], tmp_path: Path) -> None:
+    asked = [Member(3, seed=seed, learning_rate=rate) for seed, rate in enumerate(members)]
+    error = diverge(tmp_path, asked)
+    assert members[error.member] == 1e6
+    assert error.term in ("reconstruction", "rate", "loss", "gradient_norm")
+    assert len(error.items) == 16
+    assert set(error.items) <= set(range(len(DATA)))
+    (failed,) = [Run.open(file.parent) for file in tmp_path.glob("*/failure.json")]
+    assert failed.status == "failed"
+    assert failed.configuration.member == asked[error.member]
+    failure = json.loads((failed.path / "failure.json").read_text())
+    assert failure == {"error": str(error), "term": error.term, "step": error.step, "items": error.items}
+    good = load_state(failed.path / "last_good.safetensors")
+    assert good.step == error.step
+    assert torch.isfinite(good.parameters).all()
+    assert all(torch.isfinite(slot).all() for slot in good.slots.values())
+    with pytest.raises(RunError, match="must be complete to give a model, its status is 'failed'"):
+        _ = failed.model
+
+
+def test_a_failure_is_met_again_at_the_same_step(tmp_path: Path) -> None:
+    members = [Member(3, learning_rate=1e6)]
+    first, second = diverge(tmp_path, members), diverge(tmp_path, members)
+    assert (first.term, first.step, first.items) == (second.term, second.step, second.items)
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)], ids=["alone", "stacked"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(Trainer, "advance"), (module.Journal, "append")],
+    ids=["while training", "before the rows are written"],
+)
+def test_an_interrupted_fit_resumes_to_the_same_numbers(
+    seeds: tuple[int, ...], owner: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [Member(3, seed=seed) for seed in seeds]
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 3, owner, name)
+        with pytest.raises(KeyboardInterrupt):
+            fit_many(DATA, members, runs=tmp_path / "stopped", **SMALL)
+    states = list((tmp_path / "stopped").rglob("state.safetensors"))
+    assert [load_state(file).step for file in states] == ([15] if name == "advance" else [])
+    resumed = fit_many(DATA, members[::-1], runs=tmp_path / "stopped", **SMALL)[::-1]
+    whole = fit_many(DATA, members, runs=tmp_path / "whole", **SMALL)
+    assert all(same(run, other) for run, other in zip(resumed, whole, strict=True))
+    assert [run.history for run in resumed] == [run.history for run in whole]
+
+
+def test_nothing_held_out_means_no_rows_on_held_out_items(tmp_path: Path) -> None:
+    run = fit(DATA, 3, runs=tmp_path, held_out=0, **SMALL)
+    assert {row["split"] for row in run.history} == {"train"}
+    assert run.last("test") == {}
+    assert run.configuration.split.of(from_array(DATA))[1] is None
+
+
+def test_held_out_is_a_share_or_a_number_of_items() -> None:
+    data = from_array(DATA)
+    for held_out, items in ((0.25, 25), (7, 7)):
+        training, kept = Settings(held_out=held_out).split().of(data)
+        assert kept is not None
+        assert (len(training), len(kept)) == (100 - items, items)
+
+
+def test_epochs_are_steps_over_whole_batches(tmp_path: Path) -> None:
+    options = {name: value for name, value in SMALL.items() if name != "steps"}
+    by_epochs = fit(DATA, 3, runs=tmp_path, epochs=6, **options)
+    by_steps = fit(DATA, 3, runs=tmp_path, steps=6 * (90 // 16), **options)
+    assert by_epochs == by_steps
+    assert by_epochs.configuration.plan.steps == 30
+
+
+def test_the_number_of_steps_and_rows_has_a_default() -> None:
+    plan = Settings().plan(1000)
+    assert (plan.steps, plan.batch, plan.log_every, plan.evaluate_every) == (5000, 64, 50, 500)
+    short = Settings(steps=7, batch=64).plan(40)
+    assert (short.steps, short.batch, short.log_every, short.evaluate_every) == (7, 40, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("array", "net", "likelihood"),
+    [
+        (np.random.default_rng(1).random((6, 16, 16)), Conv(), Bernoulli()),
+        (np.random.default_rng(1).random((6, 3, 20, 16)), Conv(), Bernoulli()),
+        (np.random.default_rng(1).random((6, 15, 40)), MLP(), Bernoulli()),
+        (np.random.default_rng(1).random((6, 5)), MLP(), Gaussian(learned=True)),
+    ],
+    ids=["16 pixels", "colour", "15 pixels", "vectors"],
+)
+def test_the_data_choose_what_was_left_open(array: np.ndarray, net: Any, likelihood: Any) -> None:
+    chosen = Settings().architecture(from_array(array))
+    assert (chosen.net, chosen.likelihood) == (net, likelihood)
+
+
+def test_the_model_chooses_the_posterior_and_what_was_asked_for_stays() -> None:
+    data = from_array(DATA)
+    assert type(Settings().architecture(data).posterior).__name__ == "Diagonal"
+    assert type(Settings(model="autoencoder").architecture(data).posterior).__name__ == "Deterministic"
+    assert Settings(likelihood="gaussian").architecture(data).likelihood == Gaussian()
+
+
+def test_the_source_of_the_data_is_noted_but_is_no_part_of_the_identity(tmp_path: Path) -> None:
+    file = tmp_path / "codes.npy"
+    np.save(file, DATA)
+    run = fit(file, 3, runs=tmp_path / "runs", **SMALL)
+    assert run.record["source"] == str(file)
+    assert fit(DATA, 3, runs=tmp_path / "runs", **SMALL) == run
