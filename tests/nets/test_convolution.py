@@ -16,6 +16,8 @@ from torch.func import grad, vmap
 from vaescope.nets.convolution import (
     Convolution,
     Deconvolution,
+    _fused_sum,
+    _stepwise_sum,
     convolve,
     convolve_patches,
     deconvolve,
@@ -149,3 +151,9 @@ def test_the_layers_apply_their_own_weights_and_crop_to_their_size() -> None:
     assert middle.shape == (2, 3, 4, 3)
     torch.testing.assert_close(middle, convolve(x, down.weight, down.bias))
     torch.testing.assert_close(up(middle), deconvolve(middle, up.weight, up.bias)[..., :7, :5])
+
+
+@pytest.mark.parametrize("kernel", [2, 4, 6])
+def test_the_compiled_and_the_stepwise_sum_of_windows_agree(kernel: int) -> None:
+    taps = torch.randn(2, 3, 5, kernel, kernel, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(_fused_sum(taps), _stepwise_sum(taps))

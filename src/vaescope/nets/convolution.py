@@ -1,12 +1,14 @@
 """Convolutions of stride 2 that halve and double images, as library calls or as products of patches.
 
-On a CPU the library's convolution is fastest. On an accelerator, and above all for an ensemble, one matrix
-product over gathered patches beats the grouped convolution that batching over weights turns into, so there
-the two linear maps `patches` and `overlap_add` (each the other's adjoint) stand on either side of a product.
+On a CPU the library's convolution is fastest, but for a deconvolution to one channel, which it pads to many. On
+an accelerator, and above all for an ensemble, one matrix product over gathered patches beats the grouped
+convolution that batching over weights turns into. There the two linear maps `patches` and `overlap_add` (each
+the other's adjoint) stand on either side of a product.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -35,7 +37,7 @@ def deconvolve(
     bias: Float[Tensor, "filters"],
 ) -> Float[Tensor, "batch filters double_height double_width"]:
     """Transposed convolution of stride 2 that doubles the sizes; the kernel is even."""
-    if not x.is_cuda:
+    if not x.is_cuda and weight.shape[1] > 1:
         return F.conv_transpose2d(x, weight, bias, stride=2, padding=weight.shape[-1] // 2 - 1)
     return deconvolve_patches(x, weight, bias)
 
@@ -81,16 +83,37 @@ def _gather(x: Tensor, kernel: int) -> Tensor:
 
 def _scatter(columns: Tensor, kernel: int) -> Tensor:
     batch, height, width, patch = columns.shape
-    blocks, channels = kernel // 2, patch // kernel**2
-    parts = columns.reshape(batch, height, width, blocks, 2, blocks, 2, channels)
-    last = blocks - 1
-    total = sum(
-        F.pad(parts[:, :, :, down, :, right], (0, 0, 0, 0, 0, 0, right, last - right, down, last - down))
-        for down in range(blocks)
-        for right in range(blocks)
-    )
-    image = torch.as_tensor(total).transpose(2, 3).reshape(batch, 2 * (height + last), 2 * (width + last), channels)
+    taps = columns.reshape(batch, height, width, kernel, kernel, patch // kernel**2)
+    last = kernel // 2 - 1
+    image = _fused_sum(taps) if columns.is_cuda else _stepwise_sum(taps)
     return image[:, last : image.shape[1] - last, last : image.shape[2] - last]
+
+
+def _fused_sum(taps: Tensor) -> Tensor:
+    """The windows laid out and summed as one expression, which a compiler turns into one kernel."""
+    batch, height, width, kernel, _, channels = taps.shape
+    blocks = kernel // 2
+    parts = taps.reshape(batch, height, width, blocks, 2, blocks, 2, channels)
+    last = blocks - 1
+    total = functools.reduce(
+        torch.add,
+        [
+            F.pad(parts[:, :, :, down, :, right], (0, 0, 0, 0, 0, 0, right, last - right, down, last - down))
+            for down in range(blocks)
+            for right in range(blocks)
+        ],
+    )
+    return total.transpose(2, 3).reshape(batch, 2 * (height + last), 2 * (width + last), channels)
+
+
+def _stepwise_sum(taps: Tensor) -> Tensor:
+    """The windows added in place, tap by tap, which moves the fewest numbers when nothing is compiled."""
+    batch, height, width, kernel, _, channels = taps.shape
+    image = taps.new_zeros(batch, 2 * height + kernel - 2, 2 * width + kernel - 2, channels)
+    for down in range(kernel):
+        for right in range(kernel):
+            image[:, down : down + 2 * height : 2, right : right + 2 * width : 2] += taps[:, :, :, down, right]
+    return image
 
 
 def _over_members(function: Any, dimension: int | None, values: Tensor, kernel: int) -> tuple[Tensor, int]:
@@ -160,4 +183,5 @@ class Deconvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         image = deconvolve(x, self.weight, self.bias)
-        return image[..., : self.size[0], : self.size[1]]
+        # A slice, even of everything, costs a copy on the way back.
+        return image if image.shape[-2:] == self.size else image[..., : self.size[0], : self.size[1]]
