@@ -75,8 +75,16 @@ CASES = {
     "objective without a name": ("ask(objective={'beta': 1})", "ConfigurationError", r"must have a 'name'"),
     "objective as a number": ("ask(objective=4.0)", "ConfigurationError", r"objective must be one of .*got float"),
     "unregistered objective": ("ask(objective=Other())", "ConfigurationError", r"objective must be one of .*got Other"),
-    "negative learning rate": ("ask(learning_rate=-1e-3)", "ConfigurationError", r"learning_rate must be positive"),
-    "zero learning rate": ("ask(learning_rate=0.0)", "ConfigurationError", r"learning_rate must be positive, got 0"),
+    "negative learning rate": (
+        "ask(learning_rate=-1e-3)",
+        "ConfigurationError",
+        r"learning_rate must be a finite number above 0",
+    ),
+    "zero learning rate": (
+        "ask(learning_rate=0.0)",
+        "ConfigurationError",
+        r"learning_rate must be a finite number above 0, got 0",
+    ),
     "learning rate not a number": ("ask(learning_rate=float('nan'))", "ConfigurationError", r"learning_rate.*nan"),
     "negative seed": ("ask(seed=-1)", "ConfigurationError", r"seed must be a whole number from 0 .*got -1"),
     "seed too big": ("ask(seed=2**62)", "ConfigurationError", r"seed must be a whole number .*got 4611686018427387904"),
@@ -129,10 +137,26 @@ CASES = {
         r"held_out must leave.* 40 items, got 40",
     ),
     "too little held out": ("ask(held_out=0.001)", "ConfigurationError", r"held_out must leave.*got 0\.001"),
-    "negative held out": ("ask(held_out=-0.1)", "ConfigurationError", r"held_out must be a share.*-0\.1"),
-    "held out not a number": ("ask(held_out=float('nan'))", "ConfigurationError", r"held_out must be a share.*nan"),
-    "held out as text": ("ask(held_out='10%')", "ConfigurationError", r"held_out must be a share.*'10%'"),
-    "held out as a truth value": ("ask(held_out=True)", "ConfigurationError", r"held_out must be a share.*True"),
+    "negative held out": (
+        "ask(held_out=-0.1)",
+        "ConfigurationError",
+        r"held_out, a share below 1 or a number of items, must be.*-0\.1",
+    ),
+    "held out not a number": (
+        "ask(held_out=float('nan'))",
+        "ConfigurationError",
+        r"held_out, a share below 1 or a number of items, must be.*nan",
+    ),
+    "held out as text": (
+        "ask(held_out='10%')",
+        "ConfigurationError",
+        r"held_out, a share below 1 or a number of items, must be.*'10%'",
+    ),
+    "held out as a truth value": (
+        "ask(held_out=True)",
+        "ConfigurationError",
+        r"held_out, a share below 1 or a number of items, must be.*True",
+    ),
     "negative seed of the split": ("ask(split_seed=-1)", "ConfigurationError", r"split_seed must be.*got -1"),
     "negative checkpoint time": ("ask(checkpoint_seconds=-1)", "ConfigurationError", r"checkpoint_seconds must be"),
     "runs as a number": ("ask(runs=5)", "ConfigurationError", r"runs must be the path of a folder, got 5"),
@@ -156,7 +180,7 @@ CASES = {
     "negative variance": (
         "ask(likelihood={'name': 'gaussian', 'variance': -1.0})",
         "ConfigurationError",
-        r"variance of a Gaussian likelihood must be positive.*got -1",
+        r"variance of a Gaussian likelihood must be a finite number above 0, got -1",
     ),
     "momentum of one": (
         "ask(optimiser={'name': 'adam', 'beta1': 1.0})",

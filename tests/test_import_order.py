@@ -13,6 +13,7 @@ import vaescope
 ROOT = Path(vaescope.__file__).parent
 ORDER = [
     "errors",
+    "checks",
     "registry",
     "progress",
     "numerics",

@@ -26,11 +26,11 @@ def progress_bar(title: str, total: int | None, show: bool | None = None) -> Ite
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[words]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, words="")

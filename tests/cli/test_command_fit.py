@@ -108,7 +108,7 @@ WRONG = {
     "beta twice": (["fit", "CODES", "--beta", "2", "--set", "objective.beta=3"], "--beta or --set objective.beta"),
     "seed as words": (["fit", "CODES", "--seed", "x"], "--seed must be whole numbers"),
     "negative seed": (["fit", "CODES", "--seed=-4"], "seed must be a whole number from 0"),
-    "learning rate": (["fit", "CODES", "--learning-rate", "0"], "learning_rate must be positive"),
+    "learning rate": (["fit", "CODES", "--learning-rate", "0"], "learning_rate must be a finite number above 0"),
     "unknown model": (["fit", "CODES", "--model", "gan"], "model must be one of"),
     "unknown net": (["fit", "CODES", "--net", "resnet"], "net must be one of"),
     "unknown likelihood": (["fit", "CODES", "--likelihood", "poisson"], "likelihood must be one of"),

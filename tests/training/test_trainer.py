@@ -94,7 +94,7 @@ def test_the_first_number_that_is_not_finite_stops_training_and_is_named(compani
     assert torch.isfinite(trainer.state.parameters).all()
     message = str(error)
     assert f"step {error.step}" in message
-    assert f"member {companions} (seed 9, 2 latents, beta 4, learning rate 50)" in message
+    assert "the member with seed 9, 2 latents, beta 4 and learning rate 50" in message
     # The items are numbers of the user's data set, and those of the step that broke.
     split = data.split(0.2)[0]
     expected = split.index[BatchOrder(torch.tensor([9]), 80, 10).indices(range(error.step, error.step + 1))[0, 0]]

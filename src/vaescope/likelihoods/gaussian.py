@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 from vaescope.numerics import gaussian
 from vaescope.numerics.distributions import full_precision
@@ -25,10 +26,9 @@ class Gaussian:
     learned: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.variance < math.inf:
-            raise ConfigurationError(
-                f"the variance of a Gaussian likelihood must be positive and finite, got {self.variance}."
-            )
+        finite_number("the variance of a Gaussian likelihood", self.variance, above=0)
+        if not isinstance(self.learned, bool):
+            raise ConfigurationError(f"learned must be True or False, got {self.learned!r}.")
 
     def module(self) -> GaussianLikelihood:
         """Decoder output -> distribution of x."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from vaescope.checks import is_whole
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models.autoencoder import Autoencoder
@@ -73,7 +74,7 @@ _PARTS: dict[str, dict[str, type[Any]]] = {
 def check_latents(latents: int, shape: tuple[int, ...]) -> None:
     """Between 1 and the number of dimensions of an item."""
     dimensions = math.prod(shape)
-    if isinstance(latents, bool) or not isinstance(latents, int) or not 1 <= latents <= dimensions:
+    if not is_whole(latents, 1, dimensions):
         raise LatentError(
             f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "
             f"got {latents!r}. Choose fewer latents, or data with more dimensions."

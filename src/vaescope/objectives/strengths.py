@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 from torch import Tensor
 
-from vaescope.errors import ConfigurationError
+from vaescope.checks import finite_number
 
 
 def strengths(objective: Any) -> dict[str, float]:
@@ -27,6 +26,4 @@ def require(objective: Any, name: str, at_least: float) -> None:
     value = getattr(objective, name)
     if isinstance(value, Tensor):
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < at_least:
-        raise ConfigurationError(f"{name} must be a finite number of at least {at_least:g}, got {value!r}.")
-    object.__setattr__(objective, name, float(value))
+    object.__setattr__(objective, name, finite_number(name, value, at_least=at_least))

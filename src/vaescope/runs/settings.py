@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from vaescope.checks import finite_number, whole_number
 from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.likelihoods import Bernoulli
@@ -17,6 +17,7 @@ from vaescope.models import Architecture
 from vaescope.runs.configuration import Split
 from vaescope.runs.store import DEFAULT_FOLDER
 from vaescope.training import Plan
+from vaescope.training.plan import LARGEST_SEED
 
 DEFAULT_STEPS = 5000
 SMALLEST_CONVOLVED = 16  # pixels; smaller images have nothing left after four halvings
@@ -62,23 +63,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("batch", "evaluation_items", "steps", "epochs", "log_every", "evaluate_every"):
-            value, needed = getattr(self, name), name in ("batch", "evaluation_items")
-            if (value is not None or needed) and not _is_whole(value, 1):
-                raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}.")
+            value = getattr(self, name)
+            if value is not None or name in ("batch", "evaluation_items"):
+                whole_number(name, value, 1)
         if self.steps is not None and self.epochs is not None:
             raise ConfigurationError(
                 f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
             )
-        if not (_is_number(self.held_out) and self.held_out >= 0):
-            raise ConfigurationError(
-                f"held_out must be a share below 1 or a number of items, got {self.held_out!r}. Pass 0 for none."
-            )
-        if not (_is_whole(self.split_seed, 0) and self.split_seed < 2**62):
-            raise ConfigurationError(f"split_seed must be a whole number from 0 to 2^62 - 1, got {self.split_seed!r}.")
-        if not (_is_number(self.checkpoint_seconds) and self.checkpoint_seconds >= 0):
-            raise ConfigurationError(
-                f"checkpoint_seconds must be a number of at least 0, got {self.checkpoint_seconds!r}."
-            )
+        finite_number("held_out, a share below 1 or a number of items,", self.held_out, at_least=0)
+        whole_number("split_seed", self.split_seed, 0, LARGEST_SEED)
+        finite_number("checkpoint_seconds", self.checkpoint_seconds, at_least=0)
         if not (isinstance(self.runs, str | Path) and str(self.runs)):
             raise ConfigurationError(f"runs must be the path of a folder, got {self.runs!r}.")
 
@@ -143,11 +137,3 @@ def check_likelihood(architecture: Architecture, data: Dataset) -> None:
                 f"{data.name}: likelihood 'bernoulli' takes numbers in [0, 1], got {float(chunk.min()):g}.."
                 f"{float(chunk.max()):g}. Rescale the data, or use likelihood 'gaussian'."
             )
-
-
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

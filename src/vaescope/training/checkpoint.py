@@ -28,20 +28,20 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise RunError(
             f"{path} could not be written ({error.strerror}); what was there before is unchanged. "
             "Free some space or choose another folder, then run the same command again: it resumes."
         ) from error
-    _sync_folder(path.parent)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
     """Write named tensors and notes (text by name) as one safetensors file."""
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    metadata = {**(notes or {}), CHECKSUM: _checksum(flat)}
-    write_atomically(path, save(flat, metadata=metadata))
+    notes = dict(notes or {})
+    write_atomically(path, save(flat, metadata={**notes, CHECKSUM: _checksum(flat, notes)}))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -56,7 +56,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise RunError(
             f"{path} is damaged and was not read ({error}). Delete it: training starts again from what is left."
         ) from error
-    if metadata.pop(CHECKSUM, None) != _checksum(tensors):
+    if metadata.pop(CHECKSUM, None) != _checksum(tensors, metadata):
         raise RunError(
             f"{path} is damaged and was not read: its checksum does not match its content. "
             "Delete it: training starts again from what is left."
@@ -79,8 +79,8 @@ def load_state(path: Path) -> State:
     return State(int(notes["step"]), tensors["parameters"], slots)
 
 
-def _checksum(tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def _checksum(tensors: Mapping[str, Tensor], notes: Mapping[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps(notes, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 
 BLOCK = 2**16  # numbers; a block of parameters, gradient and moments stays in a core's cache
@@ -112,7 +113,6 @@ def _adam(
 
 def _check(optimiser: Any) -> None:
     for name in ("beta1", "beta2"):
-        if not 0 <= getattr(optimiser, name, 0) < 1:
+        if not 0 <= finite_number(name, getattr(optimiser, name, 0.0)) < 1:
             raise ConfigurationError(f"{name} must lie in [0, 1), got {getattr(optimiser, name)!r}.")
-    if not 0 < optimiser.epsilon < 1:
-        raise ConfigurationError(f"epsilon must lie between 0 and 1, got {optimiser.epsilon!r}.")
+    finite_number("epsilon", optimiser.epsilon, above=0)

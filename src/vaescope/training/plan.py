@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from vaescope.checks import finite_number, is_whole, whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.registry import lookup, resolve
 from vaescope.training.optimisers import OPTIMISERS, Adam
+
+LARGEST_SEED = 2**62 - 1
 
 # name -> (numbers kept in, numbers computed in, whether float32 products may use TF32)
 PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype, bool]] = {
@@ -33,10 +35,10 @@ class Member:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", resolve(OBJECTIVES, self.objective, "objective"))
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ConfigurationError(f"learning_rate must be positive, got {self.learning_rate!r}.")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
-            raise ConfigurationError(f"seed must be a whole number from 0 to 2^62 - 1, got {self.seed!r}.")
+        if is_whole(self.latents, 1):  # whether it fits is for the data to say
+            object.__setattr__(self, "latents", int(self.latents))
+        object.__setattr__(self, "learning_rate", finite_number("learning_rate", self.learning_rate, above=0))
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, LARGEST_SEED))
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,7 @@ class Plan:
         object.__setattr__(self, "optimiser", resolve(OPTIMISERS, self.optimiser, "optimiser"))
         lookup(PRECISIONS, self.precision, "precision")
         for name in ("steps", "batch", "log_every", "evaluate_every", "evaluation_items"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}.")
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
         if self.evaluate_every % self.log_every:
             raise ConfigurationError(
                 f"evaluate_every must be a multiple of log_every ({self.log_every}), got {self.evaluate_every}."

@@ -87,14 +87,16 @@ class Trainer:
         with product_precision(self.plan.precision):
             try:
                 records = self.engine.run(self.state, stop)
+                self._stop_if_not_finite(records, before)
+                rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
+                if self.held_out is not None and self.plan.evaluates_at(stop):
+                    means = evaluate(self.task, self.state.parameters, self.held_out, stop)
+                    rows += self._rows("test", means)
+            except NonFiniteError:
+                raise
             except BaseException:
                 self.state.restore(before)
                 raise
-            self._stop_if_not_finite(records, before)
-            rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
-            if self.held_out is not None and self.plan.evaluates_at(stop):
-                means = evaluate(self.task, self.state.parameters, self.held_out, stop)
-                rows += self._rows("test", means)
         return rows
 
     def model(self, member: int = 0) -> nn.Module:
@@ -141,8 +143,8 @@ class Trainer:
         settings = ", ".join(f"{name} {value:g}" for name, value in strengths(who.objective).items())
         value = float(records[term][position, member])
         raise NonFiniteError(
-            f"{term} must stay finite, it became {value} at step {step} for member {member} (seed {who.seed}, "
-            f"{who.latents} latents, {settings}, learning rate {who.learning_rate:g}), on the items "
+            f"{term} must stay finite, it became {value} at step {step} of the member with seed {who.seed}, "
+            f"{who.latents} latents, {settings} and learning rate {who.learning_rate:g}, on the items "
             f"{items.tolist()}. Lower the learning rate, look at these items, or use precision 'float64'.",
             term=term,
             member=member,
