@@ -23,6 +23,7 @@ lint: $(VENV)/.developed
 
 bench: $(VENV)/.installed $(PEERS)/.installed
 	$(BIN)/python benchmarks/training.py --peer $(PEERS)/bin/python
+	$(BIN)/python benchmarks/stacking.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -17,7 +17,12 @@ from vaescope.runs import fit_many
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.evaluate import evaluate
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    # The compiler's own, on versions that we do not choose.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores"),
+]
 
 MEMBERS = (Member(3, Beta(1.0), 1e-3, seed=0), Member(8, Beta(4.0), 1e-4, seed=3), Member(5, Beta(0.5), 2e-3, seed=11))
 ARCHITECTURES = {

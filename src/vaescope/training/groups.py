@@ -12,7 +12,7 @@ from vaescope.training.plan import Member
 
 MOST_TOGETHER = 64
 # On a CPU a small net spends its time between operations, and stacking shares that; a large one does not.
-SMALL_NET = 20_000
+SMALL_NET = 100_000
 
 
 def group(members: Sequence[Member], module: nn.Module, device: torch.device) -> list[list[int]]:
