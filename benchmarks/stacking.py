@@ -35,6 +35,5 @@ if __name__ == "__main__":
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
     for net in NETS:
         (parameters, alone), (_, stacked) = milliseconds(net, 1), milliseconds(net, 16)
-        print(
-            f"{parameters:8d} parameters   alone {alone:7.3f} ms   16 stacked {stacked:7.3f} ms   {alone / stacked:5.1f}x"
-        )
+        times = f"alone {alone:7.3f} ms   16 stacked {stacked:7.3f} ms"
+        print(f"{parameters:8d} parameters   {times}   {alone / stacked:5.1f}x")

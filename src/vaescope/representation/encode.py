@@ -15,7 +15,9 @@ from vaescope.data import open_dataset
 from vaescope.data.reading import numpy_archive
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import counter
+from vaescope.progress import follow
 
+LONG_ITEMS = 5000
 REQUIRED = ("mean", "variance", "sample")
 
 
@@ -88,7 +90,8 @@ def encode(
     device = first.device if device is None else torch.device(device)
     model = model.to(device)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for start in range(0, len(data), chunk):
+    starts = range(0, len(data), chunk)
+    for start in follow(starts, f"encoding {data.name}", len(starts), long=len(data) > LONG_ITEMS):
         index = torch.arange(start, min(start + chunk, len(data)), device=device)
         posterior = model.encode(data.batch(index).to(first.dtype))
         noise = counter.normal(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vaescope.data.dataset import Dataset, Subset
-from vaescope.errors import ConfigurationError, NonFiniteError
+from vaescope.errors import ConfigurationError, DataError, NonFiniteError
 from vaescope.models import Architecture
 from vaescope.objectives import strengths
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
@@ -52,8 +52,8 @@ class Trainer:
         check_members(self.members)
         self.device = torch.device(device)
         on_host = self.device.type == "cpu"
-        self.data = data if on_host else data.to(self.device)
-        self.held_out = held_out if on_host or held_out is None else held_out.to(self.device)
+        self.data = data if on_host else _resident(data, self.device)
+        self.held_out = held_out if on_host or held_out is None else _resident(held_out, self.device)
         kept, _, _ = PRECISIONS[plan.precision]
         widest = max(member.latents for member in self.members)
         module = architecture.build(data.shape, widest, seed=0)
@@ -151,6 +151,17 @@ class Trainer:
             step=step,
             items=items.tolist(),
         )
+
+
+def _resident(data: Dataset, device: torch.device) -> Dataset:
+    """The data set held on the accelerator, where every step takes its items from."""
+    try:
+        return data.to(device)
+    except torch.OutOfMemoryError as error:
+        raise DataError(
+            f"{data.name}: {len(data)} items must fit into the memory of {device}, they do not. "
+            "Train on fewer items, or on device 'cpu'."
+        ) from error
 
 
 def check_members(members: tuple[Member, ...]) -> None:
