@@ -38,6 +38,10 @@ class NonFiniteError(VaescopeError, ArithmeticError):
         self.term, self.member, self.step, self.items = term, member, step, items
 
 
+class CollapseWarning(UserWarning):
+    """Latents that a model used are becoming passive while it trains."""
+
+
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not in a registry, with the nearest known ones first."""
     names = sorted(known)

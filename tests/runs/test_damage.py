@@ -276,7 +276,7 @@ def test_a_history_shorter_than_the_checkpoint_is_named(interrupted: Path, tmp_p
 
 def test_a_complete_run_with_a_shortened_history_is_not_half_read(complete: Run, tmp_path: Path) -> None:
     file = copied(complete.path, tmp_path) / "history.jsonl"
-    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-2]))
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-3]))
     with pytest.raises(RunError, match=r"history\.jsonl must reach step 30.*ends at 25"):
         _ = Run.open(file.parent).history
 

@@ -120,7 +120,9 @@ def test_members_trained_together_equal_those_trained_alone(precision: str, tole
         states = [load_state(one.path / "state.safetensors") for one in (run, alone)]
         torch.testing.assert_close(states[0].parameters, states[1].parameters, rtol=0, atol=tolerance)
         for ours, theirs in zip(run.history, alone.history, strict=True):
-            assert ours.pop("split") == theirs.pop("split")
+            for name in ("split", "types"):
+                assert ours.pop(name, None) == theirs.pop(name, None)
+            assert ours.pop("correlations", []) == pytest.approx(theirs.pop("correlations", []), abs=2e-4)
             assert ours == pytest.approx(theirs, rel=1e-5)
 
 
@@ -201,7 +203,7 @@ def test_an_interrupted_fit_resumes_to_the_same_numbers(
 
 def test_nothing_held_out_means_no_rows_on_held_out_items(tmp_path: Path) -> None:
     run = fit(DATA, 3, runs=tmp_path, held_out=0, **SMALL)
-    assert {row["split"] for row in run.history} == {"train"}
+    assert {row["split"] for row in run.history} == {"train", "probe"}
     assert run.last("test") == {}
     assert run.configuration.split.of(from_array(DATA))[1] is None
 

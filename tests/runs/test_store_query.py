@@ -86,7 +86,7 @@ def test_runs_and_their_histories_answer_questions(store: Store) -> None:
     assert names == ["latents", "number"]
     assert rows == [(1, 2), (2, 31), (3, 2)]
     _, rows = store.query("SELECT DISTINCT step, split FROM history ORDER BY step, split")
-    assert rows == [(2, "train"), (4, "test"), (4, "train")]
+    assert rows == [(2, "train"), (4, "probe"), (4, "test"), (4, "train")]
     _, ((loss, last),) = store.query(
         "SELECT h.loss, r.test_loss FROM history h JOIN runs r ON h.run = r.id "
         "WHERE h.split = 'test' AND r.latents = 1 AND r.beta = 1"

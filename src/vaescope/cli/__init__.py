@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 
@@ -37,7 +38,8 @@ STOPPED = 130  # the exit code of a command that an interrupt ended
 
 
 def main() -> None:
-    """Run a command; a mistake in the input is one sentence and exit code 2."""
+    """Run a command; a mistake in the input is one sentence and exit code 2, a warning is one sentence."""
+    warnings.showwarning = lambda message, *where, **more: print(f"warning: {message}", file=sys.stderr)
     try:
         app()
     except VaescopeError as error:

@@ -14,6 +14,7 @@ import torch
 from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError, NonFiniteError, RunError
 from vaescope.models import check_latents
+from vaescope.numerics.polarised import TYPES
 from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
@@ -161,12 +162,14 @@ def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds:
         _take_up(trainer, state_file)
     journal.rewind(trainer.state.step)
     saved, recorded = time.monotonic(), trainer.state.step
+    looks: list[Row] = []
     try:
         while not trainer.finished:
             rows = trainer.advance()
             journal.append(_flat(row, len(trainer.members)) for row in rows)
             recorded = trainer.state.step
-            report(recorded, _words(rows))
+            looks = [row for row in rows if row.split == "probe"] or looks
+            report(recorded, _words(rows, looks))
             if time.monotonic() - saved >= checkpoint_seconds:
                 save_state(state_file, trainer.state)
                 saved = time.monotonic()
@@ -204,11 +207,17 @@ def _flat(row: Row, members: int) -> dict[str, Any]:
     return {"step": row.step, "split": row.split, **whose, **row.values}
 
 
-def _words(rows: list[Row]) -> str:
-    """A few words on where training stands: the loss, or its range over members."""
-    losses = [row.values["loss"] for row in rows if row.split == "train"]
-    low, high = min(losses), max(losses)
-    return f"loss {low:.2f}" if len(losses) == 1 else f"loss {low:.2f} to {high:.2f}"
+def _words(rows: list[Row], looks: list[Row]) -> str:
+    """Where training stands: the loss and the types of latents when last looked at, or their ranges over members."""
+    losses = sorted(row.values["loss"] for row in rows if row.split == "train")
+    words = [f"loss {_range([f'{loss:.2f}' for loss in losses])}"]
+    for name in TYPES if looks else ():
+        words.append(f"{name} {_range([str(count) for count in sorted(look.values[name] for look in looks)])}")
+    return " ".join(words)
+
+
+def _range(values: list[str]) -> str:
+    return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
 def _versions() -> dict[str, str]:

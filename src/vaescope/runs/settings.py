@@ -34,6 +34,7 @@ class Settings:
         steps, epochs: one or the other; 5000 steps when neither is given.
         held_out: share (float) or number (int) of items kept aside for evaluation; 0 for none.
         log_every, evaluate_every: steps between rows of the history (a fiftieth and a tenth of training or so).
+        monitor_every: steps between looks at the types of the latents (100, and not more than 300 looks); 0 for none.
         device: 'cuda' where there is one, else 'cpu'.
         runs: the folder that runs are kept in.
         progress: whether to show a bar; None shows it on a terminal.
@@ -54,6 +55,8 @@ class Settings:
     log_every: int | None = None
     evaluate_every: int | None = None
     evaluation_items: int = 2048
+    monitor_every: int | None = None
+    monitor_items: int = 512
     held_out: float | int = 0.1
     split_seed: int = 0
     device: str | torch.device | None = None
@@ -110,7 +113,17 @@ class Settings:
         steps = DEFAULT_STEPS if steps is None else steps
         log_every = self.log_every or min(50, max(1, steps // 50))
         evaluate_every = self.evaluate_every or log_every * max(1, round(steps / 10 / log_every))
-        return Plan(steps, batch, self.optimiser, self.precision, log_every, evaluate_every, self.evaluation_items)
+        return Plan(
+            steps,
+            batch,
+            self.optimiser,
+            self.precision,
+            log_every,
+            evaluate_every,
+            self.evaluation_items,
+            self.monitor_every,
+            self.monitor_items,
+        )
 
     def chosen_device(self) -> torch.device:
         """The device to train on."""

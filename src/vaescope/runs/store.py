@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.numerics.polarised import TYPES
 from vaescope.objectives import strengths
 from vaescope.runs.run import RUN_FILE, Run
 
@@ -103,5 +104,6 @@ def summary(run: Run) -> dict[str, Any]:
         "batch": plan.batch,
         "step": rows[-1]["step"] if rows else 0,
         "steps": plan.steps,
+        **{name: count for name, count in run.last("probe").items() if name in TYPES},
         **last,
     }

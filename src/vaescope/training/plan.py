@@ -14,6 +14,7 @@ from vaescope.registry import lookup, resolve
 from vaescope.training.optimisers import OPTIMISERS, Adam
 
 LARGEST_SEED = 2**62 - 1
+MONITOR_STEPS, MOST_LOOKS = 100, 300
 
 # name -> (numbers kept in, numbers computed in, whether float32 products may use TF32)
 PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype, bool]] = {
@@ -46,7 +47,9 @@ class Plan:
     """What all members of an ensemble share.
 
     `steps` counts updates. The history has a row every `log_every` steps (the mean over them), and a row on
-    held-out items every `evaluate_every` steps, which must be a multiple.
+    held-out items every `evaluate_every` steps, which must be a multiple. The types of the latents are looked at
+    every `monitor_every` steps, a multiple too, on `monitor_items` items: by default every 100 steps, and not more
+    than 300 times; 0 turns it off.
     """
 
     steps: int
@@ -56,16 +59,23 @@ class Plan:
     log_every: int = 50
     evaluate_every: int = 500
     evaluation_items: int = 2048
+    monitor_every: int | None = None
+    monitor_items: int = 512
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "optimiser", resolve(OPTIMISERS, self.optimiser, "optimiser"))
         lookup(PRECISIONS, self.precision, "precision")
-        for name in ("steps", "batch", "log_every", "evaluate_every", "evaluation_items"):
+        for name in ("steps", "batch", "log_every", "evaluate_every", "evaluation_items", "monitor_items"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
-        if self.evaluate_every % self.log_every:
-            raise ConfigurationError(
-                f"evaluate_every must be a multiple of log_every ({self.log_every}), got {self.evaluate_every}."
-            )
+        if self.monitor_every is None:
+            rows = -(-max(MONITOR_STEPS, self.steps / MOST_LOOKS) // self.log_every)
+            object.__setattr__(self, "monitor_every", int(rows) * self.log_every)
+        object.__setattr__(self, "monitor_every", whole_number("monitor_every", self.monitor_every, 0))
+        for name in ("evaluate_every", "monitor_every"):
+            if getattr(self, name) % self.log_every:
+                raise ConfigurationError(
+                    f"{name} must be a multiple of log_every ({self.log_every}), got {getattr(self, name)}."
+                )
 
     def next_stop(self, step: int) -> int:
         """The step at which the next row of the history is due."""
@@ -74,3 +84,7 @@ class Plan:
     def evaluates_at(self, step: int) -> bool:
         """Whether held-out items are evaluated after this many steps."""
         return step == self.steps or step % self.evaluate_every == 0
+
+    def monitors_at(self, step: int) -> bool:
+        """Whether the types of the latents are looked at after this many steps."""
+        return bool(self.monitor_every) and (step == self.steps or step % (self.monitor_every or 1) == 0)

@@ -16,6 +16,7 @@ from vaescope.objectives import strengths
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
 from vaescope.training.evaluate import evaluate
 from vaescope.training.layout import Layout
+from vaescope.training.monitor import Monitor
 from vaescope.training.optimisers import empty_slots
 from vaescope.training.order import BatchOrder
 from vaescope.training.plan import PRECISIONS, Member, Plan
@@ -29,7 +30,7 @@ class Row:
     member: int
     step: int
     split: str
-    values: dict[str, float]
+    values: dict[str, Any]
 
 
 class Trainer:
@@ -62,6 +63,7 @@ class Trainer:
         self.state = State(0, parameters, empty_slots(plan.optimiser, parameters))
         self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
         alone = len(self.members) == 1 and on_host
+        self.monitor = Monitor(self.task, self.members, self.held_out or self.data)
         self.engine: Alone | Stacked = (Alone if alone else Stacked)(self.task, self.data, self.order)
 
     @property
@@ -92,6 +94,8 @@ class Trainer:
                 if self.held_out is not None and self.plan.evaluates_at(stop):
                     means = evaluate(self.task, self.state.parameters, self.held_out, stop)
                     rows += self._rows("test", means)
+                if self.monitor.has_types and self.plan.monitors_at(stop):
+                    rows += self._looks(stop)
             except NonFiniteError:
                 raise
             except BaseException:
@@ -126,6 +130,10 @@ class Trainer:
             Row(member, self.state.step, split, {name: float(mean[member]) for name, mean in means.items()})
             for member in range(len(self.members))
         ]
+
+    def _looks(self, step: int) -> list[Row]:
+        looks = self.monitor.look(self.state.parameters, step)
+        return [Row(member, step, "probe", values) for member, values in enumerate(looks)]
 
     def _stop_if_not_finite(self, records: Records, before: State) -> None:
         found = _first_not_finite(records)
