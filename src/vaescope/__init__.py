@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vaescope import likelihoods, models, nets, objectives, posteriors, priors
+    from vaescope import likelihoods, models, nets, objectives, posteriors, priors, regime
     from vaescope.data import Dataset, open_dataset
     from vaescope.errors import VaescopeError
+    from vaescope.regime import variable_types
+    from vaescope.report import diagnose
     from vaescope.representation import Representation, encode
     from vaescope.runs import Run, Store, fit, fit_many
     from vaescope.training import Member
@@ -23,12 +25,14 @@ _HOMES = {
     "Run": "vaescope.runs",
     "Store": "vaescope.runs",
     "VaescopeError": "vaescope.errors",
+    "diagnose": "vaescope.report",
     "encode": "vaescope.representation",
     "fit": "vaescope.runs",
     "fit_many": "vaescope.runs",
     "open_dataset": "vaescope.data",
+    "variable_types": "vaescope.regime",
 }
-_PACKAGES = ("likelihoods", "models", "nets", "objectives", "posteriors", "priors")
+_PACKAGES = ("likelihoods", "models", "nets", "objectives", "posteriors", "priors", "regime")
 
 __all__ = [
     "Dataset",
@@ -38,6 +42,7 @@ __all__ = [
     "Store",
     "VaescopeError",
     "__version__",
+    "diagnose",
     "encode",
     "fit",
     "fit_many",
@@ -48,6 +53,8 @@ __all__ = [
     "open_dataset",
     "posteriors",
     "priors",
+    "regime",
+    "variable_types",
 ]
 
 

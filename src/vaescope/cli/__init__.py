@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from vaescope.cli import datasets, fit, runs
+from vaescope.cli import datasets, diagnose, fit, runs
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("datasets")(datasets.datasets)
 app.command("fit")(fit.fit)
+app.command("diagnose")(diagnose.diagnose)
 app.add_typer(runs.app, name="runs")
 
 

@@ -2,7 +2,8 @@
 
 from vaescope.models.architecture import MODELS, Architecture, check_latents
 from vaescope.models.autoencoder import Autoencoder
+from vaescope.models.linear import Linear
 from vaescope.models.passes import Pass
 from vaescope.models.vae import VAE
 
-__all__ = ["MODELS", "VAE", "Architecture", "Autoencoder", "Pass", "check_latents"]
+__all__ = ["MODELS", "VAE", "Architecture", "Autoencoder", "Linear", "Pass", "check_latents"]

@@ -110,7 +110,7 @@ class _Encoder(nn.Module):
 
 def _observe(mean: Float[Tensor, "items latents"], variance: Float[Tensor, "items latents"]) -> dict[str, Any]:
     of_variance, of_mean = Moments.of(variance), Moments.of(mean)
-    codes = variable_type_codes(of_variance.mean, of_variance.variance()).tolist()
+    codes = variable_type_codes(of_variance.mean, of_variance.variance(correction=0)).tolist()
     counts = {name: codes.count(position) for position, name in enumerate(TYPES)}
     covariance = of_mean.covariance()
     deviation = covariance.diagonal().sqrt()

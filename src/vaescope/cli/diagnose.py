@@ -1,0 +1,52 @@
+"""`vaescope diagnose`: which latents are alive, did the posterior collapse, why, and what to change."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+COLOURS = {"bad": "red", "warning": "yellow", "note": "cyan", "good": "green", "not applicable": "dim"}
+SHOWN = ("latent", "type", "rolinek", "clapham", "mixed_kind", "kl", "kl_share", "variance_mean", "passive_share")
+
+
+def diagnose(
+    subject: Annotated[str, typer.Argument(help="A run (id or folder), or a file of codes: codes.npz, codes.csv.")],
+    data: Annotated[str | None, typer.Option(help="Data to encode; those of the run when left out.")] = None,
+    alpha: Annotated[float, typer.Option(help="Threshold of the variable types.")] = 0.1,
+    items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 10_000,
+    predict: Annotated[bool, typer.Option("--predict", help="Also predict factors and labels from the codes.")] = False,
+    seed: Annotated[int, typer.Option(help="Of samples and of the choice of items.")] = 0,
+    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Say which latents are active, mixed and passive, whether the posterior collapsed and why, and what to do.
+
+    A file of codes holds mean and variance (or log_variance), items x latents, from any model; in a .csv the columns
+    are named mean_0, variance_0, mean_1, ...
+    """
+    from vaescope.cli.tables import print_json, print_table
+    from vaescope.report import diagnose as diagnose_subject
+
+    found = diagnose_subject(subject, data, alpha=alpha, items=items, predict=predict, seed=seed, runs=runs)
+    if json:
+        print_json(found.plain())
+        return
+    _print_cards(found.summary(), found.cards)
+    rows = found.rows()
+    names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
+    print_table(names, [[row[name] for name in names] for row in rows])
+
+
+def _print_cards(verdict: str, cards: tuple[Any, ...]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(verdict, style="bold"))
+    for card in cards:
+        console.print(
+            Text.assemble((f"{card.status:>14}  ", COLOURS[card.status]), (f"{card.title}. ", "bold"), card.meaning)
+        )
+        if card.advice:
+            console.print(Text(f"{'':16}{card.advice}", style="italic"))

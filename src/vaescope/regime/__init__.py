@@ -1,0 +1,44 @@
+"""The polarised regime: variable types, collapse, mean against sampled, and the theory of the linear case."""
+
+from vaescope.regime.collapse import (
+    Collapse,
+    DeltaKL,
+    RateDistortion,
+    TotalCollapse,
+    collapse,
+    delta_kl,
+    point_of_total_collapse,
+    rate_distortion,
+    share_below,
+)
+from vaescope.regime.downstream import Downstream, downstream
+from vaescope.regime.information import MutualInformation, mutual_information_bound
+from vaescope.regime.mean_and_sampled import MeanAndSampled, mean_and_sampled
+from vaescope.regime.statistics import LatentStatistics
+from vaescope.regime.theory import LinearRegime, critical_betas, linear_regime, optimal_regime
+from vaescope.regime.variable_types import VariableTypes, variable_types
+
+__all__ = [
+    "Collapse",
+    "DeltaKL",
+    "Downstream",
+    "LatentStatistics",
+    "LinearRegime",
+    "MeanAndSampled",
+    "MutualInformation",
+    "RateDistortion",
+    "TotalCollapse",
+    "VariableTypes",
+    "collapse",
+    "critical_betas",
+    "delta_kl",
+    "downstream",
+    "linear_regime",
+    "mean_and_sampled",
+    "mutual_information_bound",
+    "optimal_regime",
+    "point_of_total_collapse",
+    "rate_distortion",
+    "share_below",
+    "variable_types",
+]

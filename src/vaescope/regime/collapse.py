@@ -1,0 +1,214 @@
+"""How far the posterior has collapsed to the prior, in one model, over a sweep and during training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from vaescope.checks import finite_number, is_whole
+from vaescope.errors import DataError
+from vaescope.numerics.polarised import ALPHA
+from vaescope.regime.statistics import EPSILON, LatentStatistics
+from vaescope.regime.variable_types import SPREAD, VariableTypes, variable_types
+
+# Variance of the mean representation above which Burda, Grosse and Salakhutdinov (2016) call a unit active.
+ACTIVE_UNIT = 0.01
+BIT = math.log(2)
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """The rate of each latent in nats, which of them are active units, and their types."""
+
+    rates: tuple[float, ...]
+    active_units: tuple[int, ...]
+    types: VariableTypes
+
+    @property
+    def rate(self) -> float:
+        """The mean divergence from the prior, in nats (Bonheme, eq. 4.21)."""
+        return math.fsum(self.rates)
+
+    @property
+    def rate_bits(self) -> float:
+        """The same in bits."""
+        return self.rate / BIT
+
+    @property
+    def share_collapsed(self) -> float:
+        """The share of latents that are passive."""
+        return len(self.types.passive) / len(self.rates)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each latent."""
+        return [
+            {
+                "latent": latent,
+                "type": kind,
+                "rate_nats": rate,
+                "rate_bits": rate / BIT,
+                "active_unit": latent in self.active_units,
+            }
+            for latent, (kind, rate) in enumerate(zip(self.types.types, self.rates, strict=True))
+        ]
+
+    def summary(self) -> str:
+        """Rate, active units and passive latents."""
+        return (
+            f"rate {self.rate:.2f} nats ({self.rate_bits:.2f} bits), {len(self.active_units)} of {len(self.rates)} "
+            f"units active, {self.share_collapsed:.0%} of latents collapsed"
+        )
+
+
+def collapse(
+    codes: Any, *, prior: Any = None, alpha: float = ALPHA, epsilon: float = EPSILON, chunk: int | None = None
+) -> Collapse:
+    """Rates, active units and passive latents of codes of any kind that `variable_types` takes.
+
+    A unit is active if the variance of its mean representation is above 0.01 (Burda et al., 2016).
+    """
+    types = variable_types(codes, prior=prior, alpha=alpha, epsilon=epsilon, chunk=chunk)
+    statistics = types.statistics
+    units = (statistics.mean.variance > ACTIVE_UNIT).nonzero().flatten().tolist()
+    return Collapse(tuple(statistics.rate.tolist()), tuple(units), types)
+
+
+@dataclass(frozen=True)
+class RateDistortion:
+    """A point of the rate-distortion plane, in nats for each example (Bonheme, figure 4.1)."""
+
+    rate: float
+    distortion: float
+
+    @property
+    def negative_elbo(self) -> float:
+        """Rate + distortion: equal along the diagonals of the plane (Bonheme, eq. 4.21 with beta = 1)."""
+        return self.rate + self.distortion
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row."""
+        return [{"rate": self.rate, "distortion": self.distortion, "negative_elbo": self.negative_elbo}]
+
+    def summary(self) -> str:
+        """The point and the bound it gives."""
+        return f"rate {self.rate:.2f} nats, distortion {self.distortion:.2f} nats, ELBO {-self.negative_elbo:.2f} nats"
+
+
+def rate_distortion(rate: Any, reconstruction: Any) -> RateDistortion:
+    """The point of a model, from numbers or from one number for each example, which are averaged.
+
+    `reconstruction` is the negative log-likelihood, as the objectives name it.
+    """
+    return RateDistortion(_average("rate", rate), _average("reconstruction", reconstruction))
+
+
+@dataclass(frozen=True)
+class TotalCollapse:
+    """The smallest beta of a sweep from which on every latent is passive, or None."""
+
+    beta: float | None
+    betas: tuple[float, ...]
+    passive_shares: tuple[float, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each run of the sweep, by increasing beta."""
+        return [
+            {"beta": beta, "passive_share": share} for beta, share in zip(self.betas, self.passive_shares, strict=True)
+        ]
+
+    def summary(self) -> str:
+        """Where total collapse begins."""
+        if self.beta is None:
+            return f"no total collapse up to beta = {self.betas[-1]:g}"
+        return f"total collapse from beta = {self.beta:g}"
+
+
+def point_of_total_collapse(
+    betas: Sequence[float], passive_counts: Sequence[int], latents: int | Sequence[int]
+) -> TotalCollapse:
+    """Where a sweep over beta ends in total collapse (Clapham, section IV.D): all latents passive from there on.
+
+    One entry for each run, in any order; runs that share a beta must all have collapsed. `latents` is one number for
+    all runs or one for each.
+    """
+    sizes = [latents] * len(betas) if isinstance(latents, int | np.number | float) else list(latents)
+    if not len(betas) == len(passive_counts) == len(sizes) > 0:
+        raise DataError(
+            "betas, passive_counts and latents must have one entry for each of at least one run, got "
+            f"{len(betas)}, {len(passive_counts)} and {len(sizes)}."
+        )
+    for count, size in zip(passive_counts, sizes, strict=True):
+        if not is_whole(size, 1) or not is_whole(count, 0, size):
+            raise DataError(f"passive_counts must be whole numbers from 0 to latents, got {count!r} of {size!r}.")
+    values = [finite_number("beta", beta, at_least=0) for beta in betas]
+    runs = sorted((beta, float(count / size)) for beta, count, size in zip(values, passive_counts, sizes, strict=True))
+    alive = max((beta for beta, share in runs if share < 1), default=-math.inf)
+    collapsed = [beta for beta, _ in runs if beta > alive]
+    return TotalCollapse(min(collapsed, default=None), *(tuple(column) for column in zip(*runs, strict=True)))
+
+
+@dataclass(frozen=True)
+class DeltaKL:
+    """The divergence from the prior in nats, what the polarised regime leaves of it, and the active latents."""
+
+    kl: float
+    approximation: float
+    active: tuple[int, ...]
+
+    @property
+    def value(self) -> float:
+        """The relative error (Rolinek, eq. 30); 0 where both are 0."""
+        return abs(self.kl - self.approximation) / self.kl if self.kl > 0 else 0.0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row."""
+        row = {"delta_kl": self.value, "kl": self.kl, "approximation": self.approximation}
+        return [{**row, "active": len(self.active)}]
+
+    def summary(self) -> str:
+        """The relative error in per cent."""
+        return f"Delta_KL {self.value:.1%} with {len(self.active)} active latents"
+
+
+def delta_kl(mean: Any, variance: Any, *, chunk: int | None = None) -> DeltaKL:
+    """How far the divergence is from its form in the polarised regime (Rolinek, eq. 30).
+
+    That form (eq. 10) is half the sum of mean^2 - log variance - 1 over the active latents, whose mean representation
+    has a standard deviation above 0.5; both are averaged over the examples.
+    """
+    statistics = LatentStatistics.of(mean, variance, chunk=chunk)
+    rate = statistics.rate
+    if not bool(torch.isfinite(rate).all()):
+        raise DataError("variance must be above 0 for a finite divergence, but some are 0; Delta_KL needs a VAE.")
+    active = statistics.mean.variance.sqrt() > SPREAD
+    # Eq. 10 is the divergence without half the variance.
+    approximation = (rate - 0.5 * statistics.variance.mean)[active].sum()
+    return DeltaKL(float(rate.sum()), float(approximation), tuple(active.nonzero().flatten().tolist()))
+
+
+def share_below(values: Sequence[float], steps: Sequence[int], threshold: float = 0.03) -> float:
+    """The share of training after the last measurement at or above `threshold` (Rolinek, table 1).
+
+    `values` were measured at `steps`, counted from 0; training ends with the last one.
+    """
+    if not len(values) == len(steps) > 0:
+        raise DataError(f"values and steps must be of one length, at least 1, got {len(values)} and {len(steps)}.")
+    increasing = all(before < after for before, after in pairwise(steps))
+    if not increasing or steps[0] < 0 or steps[-1] <= 0:
+        raise DataError(f"steps must increase from 0 or more and end above 0, got {steps[0]} to {steps[-1]}.")
+    numbers = [finite_number("a value", value) for value in values]
+    last = max((step for step, number in zip(steps, numbers, strict=True) if number >= threshold), default=0)
+    return float((steps[-1] - last) / steps[-1])
+
+
+def _average(name: str, values: Any) -> float:
+    numbers = torch.as_tensor(values).to(torch.float64)
+    if numbers.numel() == 0 or not bool(torch.isfinite(numbers).all()):
+        raise DataError(f"{name} must hold finite numbers, at least one, in nats for each example.")
+    return float(numbers.mean())

@@ -1,0 +1,181 @@
+"""What the polarised regime is read from: statistics of each latent, one pass, memory for latents but not for items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vaescope.checks import finite_number
+from vaescope.errors import ConfigurationError, DataError
+from vaescope.numerics import gaussian
+from vaescope.numerics.polarised import ALPHA
+from vaescope.regime.codes import Chunk, Codes
+
+EPSILON = 0.01
+BINS = 20
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Count, mean and sum of squared deviations of each column, without the covariances between columns."""
+
+    count: int
+    mean: Float[Tensor, "columns"]
+    squares: Float[Tensor, "columns"]
+
+    @classmethod
+    def of(cls, rows: Float[Tensor, "items columns"]) -> Spread:
+        """The spread of one chunk of at least one row."""
+        mean = rows.mean(0)
+        return cls(len(rows), mean.cpu(), (rows - mean).square_().sum(0).cpu())
+
+    def merge(self, other: Spread) -> Spread:
+        """The spread of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
+        count = self.count + other.count
+        share = other.count / count
+        shift = other.mean - self.mean
+        squares = self.squares + other.squares + shift.square() * (self.count * share)
+        return Spread(count, self.mean + shift * share, squares)
+
+    @property
+    def variance(self) -> Float[Tensor, "columns"]:
+        """The variance over the rows themselves: the sum of squares over their count, not over one less."""
+        return self.squares / self.count
+
+
+@dataclass(frozen=True)
+class LatentStatistics:
+    """Statistics of each latent over `count` examples; on the CPU, in float64, whatever they were computed from.
+
+    `kl` sums the divergence from the prior (Bonheme, eq. 2.18). `negligible` counts the examples whose divergence is
+    below `epsilon` (Clapham, eq. 5), `passive` those for which the latent is passive within `alpha` (Bonheme,
+    definition 4.1.1). `histogram` counts variances, in units of the prior's, in 20 bins of [0, 1) and one from 1 up.
+    `ratio`, the variance in those units, and `distance`, the sum of squared distances to the prior's mean in the same
+    units, are there when a prior was given.
+    """
+
+    count: int
+    mean: Spread
+    variance: Spread
+    kl: Float[Tensor, "latents"]
+    negligible: Int[Tensor, "latents"]
+    passive: Int[Tensor, "latents"]
+    histogram: Int[Tensor, "latents bins"]
+    alpha: float
+    epsilon: float
+    ratio: Spread | None = None
+    distance: Float[Tensor, "latents"] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        mean: Any,
+        variance: Any,
+        *,
+        prior: Any = None,
+        alpha: float = ALPHA,
+        epsilon: float = EPSILON,
+        chunk: int | None = None,
+    ) -> LatentStatistics:
+        """The statistics of arrays of items x latents, read `chunk` items at a time.
+
+        `prior` is a pair (mean, variance), of one row for each item or of one row for all; N(0, 1) without.
+        """
+        return _merged([Codes.of((mean, variance), prior)], alpha, epsilon, chunk)
+
+    @classmethod
+    def over(
+        cls, chunks: Iterable[tuple[Any, ...]], *, alpha: float = ALPHA, epsilon: float = EPSILON
+    ) -> LatentStatistics:
+        """The statistics of all chunks together; each is (mean, variance) or (mean, variance, prior pair)."""
+        return _merged((Codes.of(part[:2], *part[2:]) for part in chunks), alpha, epsilon, None)
+
+    def merge(self, other: LatentStatistics) -> LatentStatistics:
+        """The statistics of both sets of examples together."""
+        _check_mergeable(self, other)
+        merged = {field.name: getattr(self, field.name) for field in fields(self)}
+        merged["count"] = self.count + other.count
+        for name in ("mean", "variance", "ratio"):
+            one, two = getattr(self, name), getattr(other, name)
+            merged[name] = None if one is None else one.merge(two)
+        for name in ("kl", "negligible", "passive", "histogram", "distance"):
+            one, two = getattr(self, name), getattr(other, name)
+            merged[name] = None if one is None else one + two
+        return LatentStatistics(**merged)
+
+    @property
+    def latents(self) -> int:
+        """The number of latents."""
+        return len(self.kl)
+
+    @property
+    def rate(self) -> Float[Tensor, "latents"]:
+        """Mean divergence from the prior in nats (Bonheme, eq. 4.21)."""
+        return self.kl / self.count
+
+
+def threshold(name: str, value: Any) -> float:
+    """A number strictly between 0 and one half, or an error that names it: at one half, active and passive meet."""
+    number = finite_number(name, value)
+    if not 0 < number < 0.5:
+        raise ConfigurationError(f"{name} must lie strictly between 0 and 0.5, got {value!r}.")
+    return number
+
+
+def _merged(parts: Iterable[Codes], alpha: float, epsilon: float, chunk: int | None) -> LatentStatistics:
+    alpha, epsilon = threshold("alpha", alpha), finite_number("epsilon", epsilon, above=0)
+    total: LatentStatistics | None = None
+    for codes in parts:
+        for one in codes.chunks(chunk, first=0 if total is None else total.count):
+            part = _statistics(one, alpha, epsilon)
+            total = part if total is None else total.merge(part)
+    if total is None:
+        raise DataError("codes must hold at least one example, got none.")
+    return total
+
+
+def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
+    mean, variance = chunk.mean, chunk.variance
+    prior_mean, prior_variance = chunk.prior_mean, chunk.prior_variance
+    if prior_mean is None or prior_variance is None:
+        divergence = gaussian.kl_to_standard(mean, variance.log())
+        ratio, distance = variance, mean.abs()
+    else:
+        divergence = gaussian.kl(mean, variance.log(), prior_mean, prior_variance.log())
+        ratio, distance = variance / prior_variance, (mean - prior_mean).abs() / prior_variance.sqrt()
+    passive = (distance <= alpha) & ((ratio - 1).abs() <= alpha)
+    return LatentStatistics(
+        len(mean),
+        Spread.of(mean),
+        Spread.of(variance),
+        divergence.sum(0).cpu(),
+        (divergence < epsilon).sum(0).cpu(),
+        passive.sum(0).cpu(),
+        _histogram(ratio).cpu(),
+        alpha,
+        epsilon,
+        None if prior_mean is None else Spread.of(ratio),
+        None if prior_mean is None else distance.square().sum(0).cpu(),
+    )
+
+
+def _histogram(variance: Float[Tensor, "items latents"]) -> Int[Tensor, "latents bins"]:
+    latents = variance.shape[1]
+    offset = torch.arange(latents, device=variance.device) * (BINS + 1)
+    place = (variance * BINS).clamp_(max=BINS).long() + offset
+    return torch.bincount(place.flatten(), minlength=latents * (BINS + 1)).reshape(latents, BINS + 1)
+
+
+def _check_mergeable(one: LatentStatistics, two: LatentStatistics) -> None:
+    for name in ("latents", "alpha", "epsilon"):
+        if getattr(one, name) != getattr(two, name):
+            raise DataError(
+                f"statistics that are merged must agree in {name}, got {getattr(one, name)} and {getattr(two, name)}."
+            )
+    if (one.ratio is None) != (two.ratio is None):
+        raise DataError("statistics that are merged must all have a prior or all have none, got one of each.")
