@@ -1,6 +1,10 @@
-"""The rule that tells active, mixed and passive latents apart (Bonheme, section 6.4.1)."""
+"""The rule that tells active, mixed and passive latents apart (Bonheme, section 6.4.1), and when collapse begins."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +13,8 @@ from torch import Tensor
 ACTIVE, MIXED, PASSIVE = "active", "mixed", "passive"
 TYPES = (ACTIVE, MIXED, PASSIVE)
 ALPHA = 0.1
+HALF = 0.5
+PATIENCE = 500  # steps in which latents may all still look like the prior they begin at
 
 
 def variable_type_codes(
@@ -23,3 +29,32 @@ def variable_type_codes(
     passive = steady & ((mean - 1).abs() <= alpha)
     mixed = torch.full_like(mean, TYPES.index(MIXED), dtype=torch.int64)
     return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
+
+
+@dataclass(frozen=True)
+class CollapseWatch:
+    """What must be kept of the looks so far to tell when collapse begins, once.
+
+    That superfluous latents become passive is the polarised regime at work. Collapse is when half of those that were
+    active do, or when in the second half of training none has come to life.
+    """
+
+    most_active: int = 0
+    begun: bool = False
+
+    def after(self, counts: Mapping[str, Any], step: int, steps: float) -> tuple[CollapseWatch, str | None]:
+        """The watch after one more look, at `step` of `steps`, and what happened if collapse began with it."""
+        used, most = counts[ACTIVE] + counts[MIXED], max(counts[ACTIVE], self.most_active)
+        never = most == used == 0 and step >= max(HALF * steps, PATIENCE)
+        begins = not self.begun and (never or (most > 0 and used <= HALF * most))
+        what = "no latent has come to life" if never else f"{most - used} of {most} active latents became passive"
+        return CollapseWatch(most, self.begun or begins), what if begins else None
+
+
+def collapse_sentence(what: str, step: int, setting: str = "") -> str:
+    """What happened, in which training, why, and what to change."""
+    return (
+        f"posterior collapse begins at step {step}{f' ({setting})' if setting else ''}: {what}, because the rate "
+        "outweighs the reconstruction. Lower the weight of the rate, raise it slowly (warm-up), leave it some free "
+        "bits, or ask for fewer latents."
+    )

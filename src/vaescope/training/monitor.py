@@ -13,7 +13,7 @@ from torch.func import functional_call, vmap
 from vaescope.data.dataset import Dataset
 from vaescope.errors import CollapseWarning
 from vaescope.numerics.moments import Moments
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE, TYPES, variable_type_codes
+from vaescope.numerics.polarised import PASSIVE, TYPES, CollapseWatch, collapse_sentence, variable_type_codes
 from vaescope.objectives import strengths
 from vaescope.training.engines import as_channels_last
 from vaescope.training.plan import PRECISIONS, Member
@@ -21,8 +21,6 @@ from vaescope.training.step import Task
 
 CHUNK = 256
 LETTERS = "amp"  # one letter a latent, in the order of TYPES
-HALF = 0.5
-PATIENCE = 500  # steps in which latents may all still look like the prior they begin at
 
 
 class Monitor:
@@ -36,8 +34,7 @@ class Monitor:
         self.items = min(task.plan.monitor_items, len(data))
         self.has_types = "posterior" in task.noise
         self._encoder = _Encoder(task.module)
-        self._most_active = [0] * len(members)
-        self._warned: set[int] = set()
+        self._watches = [CollapseWatch()] * len(members)
 
     @torch.no_grad()
     def look(self, parameters: Float[Tensor, "members size"], step: int) -> list[dict[str, Any]]:
@@ -73,27 +70,13 @@ class Monitor:
         return mean[None], variance[None]
 
     def _warn_of_collapse(self, position: int, row: dict[str, Any], step: int) -> None:
-        """One sentence for each member, when collapse begins.
-
-        That superfluous latents become passive is the polarised regime at work. Collapse is when half of those that
-        were active do, or when in the second half of training none has come to life.
-        """
-        used, most = row[ACTIVE] + row[MIXED], max(row[ACTIVE], self._most_active[position])
-        self._most_active[position] = most
-        never = most == used == 0 and step >= max(HALF * self.task.plan.steps, PATIENCE)
-        if position in self._warned or not (never or (most and used <= HALF * most)):
+        """One sentence for each member, when collapse begins."""
+        self._watches[position], what = self._watches[position].after(row, step, self.task.plan.steps)
+        if what is None:
             return
-        self._warned.add(position)
         member = self.members[position]
         settings = ", ".join(f"{name} {value:g}" for name, value in strengths(member.objective).items())
-        what = "no latent has come to life" if never else f"{most - used} of {most} active latents became passive"
-        warnings.warn(
-            f"posterior collapse begins at step {step} (seed {member.seed}, {settings}): {what}, because the rate "
-            "outweighs the reconstruction. Lower the weight of the rate, raise it slowly (warm-up), leave it some free "
-            "bits, or ask for fewer latents.",
-            CollapseWarning,
-            stacklevel=4,
-        )
+        warnings.warn(collapse_sentence(what, step, f"seed {member.seed}, {settings}"), CollapseWarning, stacklevel=4)
 
 
 class _Encoder(nn.Module):

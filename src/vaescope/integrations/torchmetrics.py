@@ -1,0 +1,125 @@
+"""Variable types as a metric of torchmetrics, gathered over batches and over processes."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vaescope.checks import finite_number, whole_number
+from vaescope.errors import DataError
+from vaescope.integrations import extra
+from vaescope.integrations.batch import batch_statistics
+from vaescope.numerics.polarised import ALPHA, TYPES
+from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, Spread, threshold
+from vaescope.regime.variable_types import DELTA, VariableTypes, variable_types
+
+with extra("torchmetrics"):
+    from torchmetrics import Metric
+
+SETTINGS = ("latents", "alpha", "epsilon")
+SUMS = ("kl", "negligible", "passive", "histogram")
+
+
+class VariableTypesMetric(Metric):
+    """How many latents are active, mixed and passive over all posteriors since the last reset.
+
+    Memory holds some numbers for each latent, none for items. `compute` gives the three counts as tensors, ready to be
+    logged; `types` gives the type of each latent and what it was read from. Both speak of all processes together.
+    """
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = None
+
+    settings: Float[Tensor, "3"]
+    mean_spread: Float[Tensor, "3 latents"]
+    variance_spread: Float[Tensor, "3 latents"]
+    kl: Float[Tensor, "latents"]
+    negligible: Int[Tensor, "latents"]
+    passive: Int[Tensor, "latents"]
+    histogram: Int[Tensor, "latents bins"]
+
+    def __init__(
+        self, latents: int, *, alpha: float = ALPHA, epsilon: float = EPSILON, delta: float = DELTA, **options: Any
+    ) -> None:
+        # A kept result would outlive `merge_state`, and computing it again costs next to nothing.
+        super().__init__(**{"compute_with_cache": False, **options})
+        self.latents = whole_number("latents", latents, 1)
+        self.alpha, self.epsilon = threshold("alpha", alpha), finite_number("epsilon", epsilon, above=0)
+        self.delta = threshold("delta", delta)
+        # The settings are a state so that neither `merge_state` nor the groups of a MetricCollection mix metrics that
+        # count by different thresholds. They come first: nothing is merged before they agree.
+        settings = torch.tensor([float(getattr(self, name)) for name in SETTINGS], dtype=torch.float64)
+        self.add_state("settings", settings, _agreed)
+        for name in ("mean_spread", "variance_spread"):
+            self.add_state(name, torch.zeros(3, self.latents, dtype=torch.float64), _merged)
+        self.add_state("kl", torch.zeros(self.latents, dtype=torch.float64), "sum")
+        for name in ("negligible", "passive"):
+            self.add_state(name, torch.zeros(self.latents, dtype=torch.int64), "sum")
+        self.add_state("histogram", torch.zeros(self.latents, BINS + 1, dtype=torch.int64), "sum")
+
+    def update(self, mean: Float[Tensor, "items latents"], log_variance: Float[Tensor, "items latents"]) -> None:
+        """Take in the posteriors of a batch, of any size and float type."""
+        part = batch_statistics(mean, log_variance, self.alpha, self.epsilon)
+        if part.latents != self.latents:
+            raise DataError(f"mean and log_variance must have {self.latents} latents, got {part.latents}.")
+        for name, spread in (("mean_spread", part.mean), ("variance_spread", part.variance)):
+            state = getattr(self, name)
+            setattr(self, name, _merged(torch.stack([state, _packed(spread).to(state.device)])))
+        for name in SUMS:
+            state = getattr(self, name)
+            setattr(self, name, state + getattr(part, name).to(state.device))
+
+    def compute(self) -> dict[str, Tensor]:
+        """How many latents are of each type; not a number before there are two examples to tell types from.
+
+        It does not raise there because `forward` computes each batch by itself, and a last batch may hold one item.
+        """
+        statistics = self._statistics()
+        if statistics.count < 2:
+            return {kind: torch.tensor(math.nan, device=self.device) for kind in TYPES}
+        counts = self._types_of(statistics).counts
+        return {kind: torch.tensor(float(count), device=self.device) for kind, count in counts.items()}
+
+    def types(self) -> VariableTypes:
+        """The type of each latent under each rule, over all processes; every process must call it."""
+        with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=self.sync_on_compute):
+            statistics = self._statistics()
+        return self._types_of(statistics)
+
+    def _types_of(self, statistics: LatentStatistics) -> VariableTypes:
+        return variable_types(statistics, alpha=self.alpha, epsilon=self.epsilon, delta=self.delta)
+
+    def _statistics(self) -> LatentStatistics:
+        mean, variance = _unpacked(self.mean_spread.cpu()), _unpacked(self.variance_spread.cpu())
+        kl, negligible, passive, histogram = (getattr(self, name).cpu() for name in SUMS)
+        return LatentStatistics(
+            mean.count, mean, variance, kl, negligible, passive, histogram, self.alpha, self.epsilon
+        )
+
+
+def _packed(spread: Spread) -> Float[Tensor, "3 latents"]:
+    return torch.stack([torch.full_like(spread.mean, spread.count), spread.mean, spread.squares])
+
+
+def _unpacked(state: Float[Tensor, "3 latents"]) -> Spread:
+    return Spread(int(state[0, 0]), state[1], state[2])
+
+
+def _merged(states: Float[Tensor, "parts 3 latents"]) -> Float[Tensor, "3 latents"]:
+    """One spread of all parts; parts without examples, as a process without a batch has them, are left out."""
+    spreads = [spread for spread in map(_unpacked, states) if spread.count]
+    return _packed(reduce(Spread.merge, spreads)) if spreads else states[0]
+
+
+def _agreed(settings: Float[Tensor, "parts 3"]) -> Float[Tensor, "3"]:
+    for name, column in zip(SETTINGS, settings.T.tolist(), strict=True):
+        if len(set(column)) > 1:
+            values = " and ".join(f"{value:g}" for value in sorted(set(column)))
+            raise DataError(f"metrics that are merged must agree in {name}, got {values}.")
+    return settings[0]
