@@ -10,8 +10,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --constraint constrain
 demo: $(VENV)/.installed
 	$(BIN)/vaescope datasets
 	$(BIN)/vaescope fit dsprites-small --latents 4,8 --steps 300 --learning-rate 1e-3 --runs demo
-	$(BIN)/vaescope runs --runs demo
-	$(BIN)/python examples/encode_a_run.py demo
+	$(BIN)/python examples/diagnose_runs.py demo
 
 test: $(VENV)/.developed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -24,6 +23,7 @@ lint: $(VENV)/.developed
 bench: $(VENV)/.installed $(PEERS)/.installed
 	$(BIN)/python benchmarks/training.py --peer $(PEERS)/bin/python
 	$(BIN)/python benchmarks/stacking.py
+	$(BIN)/python benchmarks/variable_types.py --items 10000000 --latents 50
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -6,6 +6,7 @@ import math
 import pickle
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_batches_of_different_sizes_give_the_types_of_all_codes_at_once() -> Non
 @given(cuts=st.lists(st.integers(1, 99), max_size=6, unique=True), seed=st.integers(0, 50))
 def test_no_split_into_batches_changes_the_types(cuts: list[int], seed: int) -> None:
     edges = [0, *sorted(cuts), 100]
-    sizes = tuple(after - before for before, after in zip(edges, edges[1:], strict=False))
+    sizes = tuple(after - before for before, after in pairwise(edges))
     metric = VariableTypesMetric(5)
     updated(metric, *posteriors(100, seed), sizes)
     assert_same(metric.types(), at_once(*posteriors(100, seed)))
@@ -140,12 +141,13 @@ def test_one_example_has_no_types() -> None:
 def test_merging_the_state_of_another_metric_gives_the_types_of_both() -> None:
     mean, log_variance = posteriors()
     one, two = VariableTypesMetric(5), VariableTypesMetric(5)
-    one.update(mean[:20], log_variance[:20])
-    two.update(mean[20:], log_variance[20:])
+    one.update(torch.zeros(9, 5), torch.zeros(9, 5))
+    two.update(mean, log_variance)
     before = counts(one)
     one.merge_state(two)
-    assert counts(one) == at_once(mean, log_variance).counts != before
-    assert_same(one.types(), at_once(mean, log_variance))
+    together = [torch.cat([torch.zeros(9, 5), values]) for values in (mean, log_variance)]
+    assert counts(one) == at_once(*together).counts != before
+    assert_same(one.types(), at_once(*together))
 
 
 @pytest.mark.parametrize(

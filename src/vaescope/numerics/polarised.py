@@ -42,7 +42,7 @@ class CollapseWatch:
     most_active: int = 0
     begun: bool = False
 
-    def after(self, counts: Mapping[str, Any], step: int, steps: float) -> tuple[CollapseWatch, str | None]:
+    def after(self, counts: Mapping[str, Any], step: int, steps: int | float) -> tuple[CollapseWatch, str | None]:
         """The watch after one more look, at `step` of `steps`, and what happened if collapse began with it."""
         used, most = counts[ACTIVE] + counts[MIXED], max(counts[ACTIVE], self.most_active)
         never = most == used == 0 and step >= max(HALF * steps, PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from vaescope.checks import whole_number
 from vaescope.data import Dataset, Subset, open_dataset
 from vaescope.errors import DataError, VaescopeError
 from vaescope.numerics import counter
-from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.polarised import ACTIVE, ALPHA
 from vaescope.objectives import strengths
 from vaescope.regime import (
     VariableTypes,
@@ -21,13 +22,12 @@ from vaescope.regime import (
     downstream,
     mean_and_sampled,
     mutual_information_bound,
-    variable_types,
 )
 from vaescope.report import regime_cards
-from vaescope.report.cards import BAD, WARNING, Card, by_severity
+from vaescope.report.cards import Card, by_severity, finite
 from vaescope.representation import Representation, adapt, encode
+from vaescope.representation.adapters import FILES
 from vaescope.runs import Run, Store
-from vaescope.runs.run import RUN_FILE
 
 ITEMS = 10_000
 
@@ -46,14 +46,12 @@ class Diagnosis:
 
     def summary(self) -> str:
         """The verdict in one sentence."""
-        worst = next((card for card in self.cards if card.status in (BAD, WARNING)), None)
-        trouble = f"{worst.title.lower()}: {worst.status}" if worst else "no collapse"
-        return f"{self.types.summary()}; {trouble}."
+        return regime_cards.verdict(self.types)
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
         cards = [card.plain() for card in self.cards]
-        return {"name": self.name, "verdict": self.summary(), "latents": self.rows(), "cards": cards}
+        return {"name": self.name, "verdict": self.summary(), "latents": finite(self.rows()), "cards": cards}
 
 
 def diagnose(
@@ -76,11 +74,10 @@ def diagnose(
     if run is not None:
         codes = encode(run.model, _some(_data_of(run, data), items, seed), seed=seed)
         settings = strengths(run.configuration.member.objective)
-        history, words = run.history, ", ".join(f"{name} {value:g}" for name, value in settings.items())
-        return _diagnosis(run.id, codes, history, words, alpha, predict, seed)
+        words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
+        return _diagnosis(run.id, codes, run.history, words, alpha, predict, seed)
     data = None if data is None else _some(open_dataset(data), items, seed)
-    name = subject if isinstance(subject, str) else type(subject).__name__
-    return _diagnosis(str(name), adapt(subject, data, seed=seed), [], "", alpha, predict, seed)
+    return _diagnosis(_name(subject), adapt(subject, data, seed=seed), [], "", alpha, predict, seed)
 
 
 def _diagnosis(
@@ -92,53 +89,66 @@ def _diagnosis(
     predict: bool,
     seed: int,
 ) -> Diagnosis:
-    types = variable_types(codes, alpha=alpha)
     found = collapse(codes, alpha=alpha)
-    has_variance = bool((codes.variance > 0).all())
+    types = found.types
+    if predict and codes.factors is None and codes.labels is None:
+        raise DataError(f"predict needs factors or labels, {name} has neither. Add them, or leave predict out.")
+    # A variance of 0 makes the rate infinite: there is nothing to compare it with.
+    has_rate = math.isfinite(found.rate)
+    has_active = ACTIVE in types.by_rule["rolinek"]
     cards = [
         regime_cards.collapse_card(found, history, settings),
         regime_cards.types_card(types),
         regime_cards.rate_card(
-            found, mutual_information_bound(codes.mean, codes.variance, codes.sample) if has_variance else None
+            found, mutual_information_bound(codes.mean, codes.variance, codes.sample) if has_rate else None
         ),
         regime_cards.mean_and_sampled_card(mean_and_sampled(codes, types) if len(codes) > codes.latents else None),
         regime_cards.mixed_card(types),
-        regime_cards.formed_card(
-            delta_kl(codes.mean, codes.variance) if "active" in types.by_rule["rolinek"] else None
-        ),
+        regime_cards.formed_card(delta_kl(codes.mean, codes.variance) if has_rate and has_active else None),
     ]
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))
     return Diagnosis(name, types, by_severity(cards))
 
 
+def _name(subject: Any) -> str:
+    """What to call codes that are no run: their file, the function, or just codes."""
+    if isinstance(subject, str | Path):
+        return str(subject)
+    return getattr(subject, "__name__", type(subject).__name__) if callable(subject) else "codes"
+
+
 def _run_of(subject: Any, runs: str | Path | None) -> Run | None:
     """The run that a folder or the beginning of an id stands for; None for other subjects."""
     if isinstance(subject, Run):
         return subject
-    if not isinstance(subject, str | Path) or Path(subject).is_file():
+    if not isinstance(subject, str | Path) or Path(subject).is_file() or Path(subject).suffix.lower() in FILES:
         return None
-    if (Path(subject) / RUN_FILE).is_file():
-        return Run.open(subject)
     store = Store(Path(runs)) if runs is not None else Store()
-    try:
-        return store.find(str(subject))
-    except VaescopeError as error:
-        raise DataError(
-            f"{str(subject)!r} must be a run or a file of codes (.npz, .csv), it is neither: {error}"
-        ) from error
+    return store.find(str(subject))
 
 
 def _data_of(run: Run, data: Any) -> Dataset:
-    """The data that a run was trained on, opened again unless given; other data are allowed when given."""
-    if data is not None:
-        return open_dataset(data)
-    source = run.record.get("source")
-    if source is None:
+    """The data that a run was trained on, opened again unless given; others are allowed if their items fit."""
+    if data is None:
+        return _trained_on(run)
+    opened, shape = open_dataset(data), tuple(run.configuration.data["shape"])
+    if tuple(opened.shape) != shape:
         raise DataError(
-            f"run {run.id} was trained on data that have no name ({run.configuration.data['name']}); pass them as data."
+            f"{opened.name} must have items of the shape {shape} that run {run.id} was trained on, got "
+            f"{tuple(opened.shape)}."
         )
-    opened = open_dataset(source)
+    return opened
+
+
+def _trained_on(run: Run) -> Dataset:
+    source, name = run.record.get("source"), run.configuration.data["name"]
+    if source is None:
+        raise DataError(f"run {run.id} was trained on data that it cannot open again ({name}); pass them as data.")
+    try:
+        opened = open_dataset(source)
+    except VaescopeError as error:
+        raise DataError(f"the data of run {run.id} cannot be opened again; pass them as data. {error}") from error
     if opened.fingerprint != run.configuration.data["fingerprint"]:
         raise DataError(
             f"{source} must be what run {run.id} was trained on, it has changed since. Pass data to use it."

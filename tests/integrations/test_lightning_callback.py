@@ -1,0 +1,295 @@
+"""The callback in a real Trainer: what it sees, where it says so, and that it leaves training alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning import LightningModule, Trainer
+from lightning.pytorch.loggers import CSVLogger
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from vaescope.errors import CollapseWarning, ConfigurationError, DataError
+from vaescope.integrations.lightning import PolarisedRegimeCallback
+from vaescope.regime.variable_types import variable_types
+
+pytestmark = [
+    # Lightning's advice on speed, and its use of what newer versions of torch deprecate.
+    pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
+    pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec.. is deprecated"),
+]
+KINDS = ("active", "mixed", "passive")
+
+
+def items(count: int = 256) -> Tensor:
+    """Two factors in six dimensions."""
+    generator = torch.Generator().manual_seed(0)
+    return 2 * torch.randn(count, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
+
+
+class TinyVAE(LightningModule):
+    """Four latents; `beta` weighs the rate, and dropout tells training from evaluation."""
+
+    def __init__(self, beta: float = 1.0) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(0.05), nn.Linear(16, 8))
+        self.decoder = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 6))
+        self.frozen = nn.Dropout(0.9).eval()
+        self.beta = beta
+        self.training_when_encoded: list[bool] = []
+
+    def encode(self, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        self.training_when_encoded.append(self.training)
+        mean, log_variance = self.encoder(batch[0]).chunk(2, 1)
+        return mean, log_variance
+
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+        mean, log_variance = self.encode(batch)
+        sample = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+        distortion = (self.decoder(sample) - batch[0]).square().sum(1) / 0.1
+        rate = 0.5 * (log_variance.exp() - log_variance - 1 + mean.square()).sum(1)
+        return (distortion + self.beta * rate).mean()
+
+    def validation_step(self, batch: list[Tensor], batch_idx: int) -> None:
+        self.encode(batch)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.parameters(), lr=0.02)
+
+
+def probe(count: int = 100) -> list[Tensor]:
+    return [items()[:count]]
+
+
+def trainer_of(*callbacks: Any, **options: Any) -> Trainer:
+    defaults = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "accelerator": "cpu",
+        "max_epochs": -1,
+        "max_steps": 40,
+        "limit_val_batches": 0,
+    }
+    return Trainer(callbacks=list(callbacks), **{**defaults, **options})
+
+
+def trained(callback: PolarisedRegimeCallback | None, module: LightningModule | None = None, **options: Any) -> Trainer:
+    torch.manual_seed(0)
+    module = TinyVAE() if module is None else module
+    trainer = trainer_of(*([] if callback is None else [callback]), **options)
+    loader = DataLoader(TensorDataset(items()), batch_size=64)
+    trainer.fit(module, loader, loader)
+    return trainer
+
+
+class Steps:
+    """A callback's own `encode` that notes at which steps it is called."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def __call__(self, module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        self.seen.append(module.trainer.global_step)
+        return module.encode(batch)
+
+
+def test_the_counts_are_those_of_the_probe_under_the_weights_of_that_step() -> None:
+    callback, module = PolarisedRegimeCallback(probe(), every=40), TinyVAE()
+    trainer = trained(callback, module)
+    with torch.no_grad():
+        mean, log_variance = module.eval().encode(probe())
+    expected = variable_types((mean, log_variance.double().exp()))
+    assert callback.types is not None
+    assert callback.types.by_rule == expected.by_rule
+    assert {kind: float(trainer.callback_metrics[kind]) for kind in KINDS} == expected.counts
+
+
+def test_superfluous_latents_become_passive_and_useful_ones_active_without_a_warning() -> None:
+    callback = PolarisedRegimeCallback(probe(), every=50)
+    trained(callback, max_steps=600)
+    assert callback.types is not None
+    assert callback.types.counts == {"active": 2, "mixed": 0, "passive": 2}
+
+
+def test_it_looks_every_so_many_steps() -> None:
+    steps = Steps()
+    trained(PolarisedRegimeCallback(probe(), steps, every=15))
+    assert steps.seen == [15, 30]
+
+
+def test_batches_that_take_no_step_are_not_looked_at_twice() -> None:
+    steps = Steps()
+    trained(PolarisedRegimeCallback(probe(), steps, every=3), max_steps=8, accumulate_grad_batches=2)
+    assert steps.seen == [3, 6]
+
+
+def test_it_looks_after_each_validation_epoch_but_not_after_the_trial_run() -> None:
+    steps = Steps()
+    callback = PolarisedRegimeCallback(probe(), steps, every=None, prefix="probe/")
+    trainer = trained(callback, max_steps=12, limit_val_batches=1, num_sanity_val_steps=1)
+    assert steps.seen == [4, 8, 12]
+    assert sum(float(trainer.callback_metrics[f"probe/{kind}"]) for kind in KINDS) == 4
+    trainer.validate(trainer.lightning_module, DataLoader(TensorDataset(items()), 64), verbose=False)
+    assert len(steps.seen) == 3
+    assert callback.types is not None
+
+
+def test_the_progress_bar_shows_the_counts_until_the_next_look() -> None:
+    trainer = trained(PolarisedRegimeCallback(probe(), every=15, prefix="probe_"))
+    assert sum(trainer.progress_bar_metrics[f"probe_{kind}"] for kind in KINDS) == 4
+
+
+def test_the_logger_hears_of_every_look(tmp_path: Path) -> None:
+    logger = CSVLogger(tmp_path)
+    trained(PolarisedRegimeCallback(probe(), every=15), logger=logger, log_every_n_steps=50)
+    logger.save()
+    header, *rows = Path(logger.log_dir, "metrics.csv").read_text().split()
+    table = [dict(zip(header.split(","), map(float, row.split(",")), strict=True)) for row in rows]
+    assert [row["step"] for row in table] == [15, 30]
+    assert all(sum(row[kind] for kind in KINDS) == 4 for row in table)
+
+
+def test_looking_changes_nothing() -> None:
+    def noisy(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        mean, log_variance = module.encode(batch)
+        return mean + 0.01 * torch.randn_like(mean), log_variance
+
+    seen, unseen = TinyVAE(), TinyVAE()
+    unseen.load_state_dict(seen.state_dict())
+    trained(PolarisedRegimeCallback(probe(), noisy, every=5), seen)
+    trained(None, unseen)
+    assert all(torch.equal(one, two) for one, two in zip(seen.parameters(), unseen.parameters(), strict=True))
+
+
+def test_the_probe_is_encoded_as_when_evaluated_and_every_part_returns_to_its_mode() -> None:
+    module = TinyVAE()
+    trained(PolarisedRegimeCallback(probe(), every=1), module, max_steps=3)
+    assert module.training_when_encoded == [True, False] * 3
+    assert module.training
+    assert module.encoder.training
+    assert not module.frozen.training
+
+
+def test_a_module_in_half_precision_is_looked_at_in_its_own() -> None:
+    callback = PolarisedRegimeCallback(probe(), every=2)
+    trained(callback, max_steps=2, precision="bf16-true")
+    assert callback.types is not None
+    assert callback.types.statistics.count == 100
+
+
+def scripted(*actives: int) -> Any:
+    """An `encode` that shows so many active latents of four, look by look, and the rest passive."""
+    looks = iter(actives)
+
+    def encode(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        active = torch.arange(4) < next(looks)
+        log_variance = torch.where(active, math.log(0.01), 0.0).expand(len(batch[0]), 4)
+        return torch.zeros_like(log_variance), log_variance
+
+    return encode
+
+
+def announced(caught: pytest.WarningsRecorder) -> list[str]:
+    return [str(warning.message) for warning in caught if issubclass(warning.category, CollapseWarning)]
+
+
+def test_collapse_is_announced_once_when_it_begins() -> None:
+    callback = PolarisedRegimeCallback(probe(), scripted(3, 2, 1, 0), every=10)
+    with pytest.warns(CollapseWarning) as caught:
+        trained(callback)
+    assert announced(caught) == [
+        "posterior collapse begins at step 30: 2 of 3 active latents became passive, because the rate outweighs the "
+        "reconstruction. Lower the weight of the rate, raise it slowly (warm-up), leave it some free bits, or ask for "
+        "fewer latents."
+    ]
+
+
+def test_a_module_that_collapses_says_so() -> None:
+    module = TinyVAE(beta=0.01)
+    trained(None, module, max_steps=300)
+    module.beta = 1000.0
+    with pytest.warns(CollapseWarning, match="active latents became passive"):
+        trained(PolarisedRegimeCallback(probe(), every=1), module, max_steps=300)
+
+
+def test_a_module_that_never_comes_to_life_says_so() -> None:
+    with pytest.warns(CollapseWarning, match="at step 500: no latent has come to life") as caught:
+        trained(PolarisedRegimeCallback(probe(), scripted(*[0] * 6), every=100), max_steps=600)
+    assert len(announced(caught)) == 1
+
+
+def test_without_a_known_end_no_latent_is_called_late() -> None:
+    class Endless(torch.utils.data.IterableDataset):
+        def __iter__(self) -> Any:
+            return iter([[items()[:2]] for _ in range(510)])
+
+    trainer = trainer_of(PolarisedRegimeCallback(probe(), scripted(0), every=505), max_epochs=1, max_steps=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        trainer.fit(TinyVAE(), DataLoader(Endless(), batch_size=None))
+    assert trainer.global_step == 510
+
+
+def test_a_resumed_training_remembers_what_was_active(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "last.ckpt"
+    trained(PolarisedRegimeCallback(probe(), scripted(4), every=10), max_steps=10).save_checkpoint(checkpoint)
+    resumed = trainer_of(PolarisedRegimeCallback(probe(), scripted(1), every=10), max_steps=20)
+    with pytest.warns(CollapseWarning, match="at step 20: 3 of 4 active"):
+        resumed.fit(TinyVAE(), DataLoader(TensorDataset(items()), batch_size=64), ckpt_path=checkpoint)
+
+
+def test_a_second_training_begins_anew() -> None:
+    callback = PolarisedRegimeCallback(probe(), scripted(4, 1), every=10)
+    trained(callback, max_steps=10)
+    trained(callback, max_steps=10)
+    assert callback.types is not None
+    assert callback.types.counts["active"] == 1
+
+
+def test_codes_that_are_not_finite_are_one_sentence_with_the_step() -> None:
+    def broken(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        return torch.full((5, 4), math.nan), torch.zeros(5, 4)
+
+    with pytest.raises(DataError, match=r"^the codes of the probe .* at step 2: mean must be finite, but item 0"):
+        trained(PolarisedRegimeCallback(probe(), broken, every=2))
+
+
+@pytest.mark.parametrize(
+    ("codes", "sentence"),
+    [
+        (torch.zeros(5, 4), r"encode must give a pair \(mean, log_variance\) of tensors, got Tensor"),
+        ((torch.zeros(5, 4), torch.zeros(5, 3)), "must be of one shape"),
+        ((torch.zeros(1, 4), torch.zeros(1, 4)), "at least 2 examples, got 1"),
+    ],
+)
+def test_an_encode_that_gives_something_else_is_one_sentence(codes: Any, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        trained(PolarisedRegimeCallback(probe(), lambda module, batch: codes, every=1))
+
+
+def test_a_module_without_encode_is_named_before_training() -> None:
+    class Plain(LightningModule):
+        def training_step(self, batch: Any, batch_idx: int) -> None:
+            raise AssertionError("training must not begin")
+
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            raise AssertionError("training must not begin")
+
+        def configure_optimizers(self) -> None:
+            return None
+
+    with pytest.raises(ConfigurationError, match=r"^Plain must have a method encode\(batch\).* pass encode="):
+        trained(PolarisedRegimeCallback(probe()), Plain())
+
+
+@pytest.mark.parametrize(("settings", "name"), [({"every": 0}, "every"), ({"alpha": 0.5}, "alpha")])
+def test_a_setting_out_of_range_is_named(settings: dict[str, float], name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name} must "):
+        PolarisedRegimeCallback(probe(), **settings)
