@@ -58,7 +58,8 @@ def types_card(types: VariableTypes) -> Card:
         advice = f"{_latents(moving)} may be in use: the variance is the prior's, but the mean varies with the data."
         return Card(title, NOTE, meaning, advice, rows)
     if not dropped:
-        return Card(title, NOTE, meaning, "All latents are in use: there may be room for more of them.", rows)
+        advice = "" if types.mixed else "All latents are in use: there may be room for more of them."
+        return Card(title, NOTE, meaning, advice, rows)
     if not kept:
         return Card(title, BAD, meaning, "", rows)
     others = "the other latent carries" if kept == 1 else f"the other {kept} carry"
