@@ -1,4 +1,4 @@
-"""Numbers that come from people: what they must be, said in one sentence."""
+"""Numbers that come from people or go to machines: what they must be."""
 
 from __future__ import annotations
 
@@ -30,3 +30,12 @@ def finite_number(name: str, value: Any, *, at_least: float = -math.inf, above: 
         bound = "" if max(at_least, above) == -math.inf else bound
         raise ConfigurationError(f"{name} must be a finite number{bound}, got {value!r}.")
     return float(value)
+
+
+def without_infinities(value: Any) -> Any:
+    """Nested tables with None in place of what JSON has no word for: NaN and the infinities."""
+    if isinstance(value, dict):
+        return {key: without_infinities(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_infinities(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

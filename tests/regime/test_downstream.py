@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import FrozenInstanceError
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.numerics import counter
-from vaescope.regime import downstream as module
 from vaescope.regime.downstream import Downstream, downstream
 from vaescope.representation import Representation
 
@@ -120,6 +120,7 @@ def test_the_thesis_protocol_chooses_a_strength_by_cross_validation() -> None:
 def test_a_fit_that_does_not_converge_is_said_in_its_row_and_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
+    module = importlib.import_module("vaescope.regime.downstream")
     monkeypatch.setattr(module, "ITERATIONS", 2)
     found = downstream((MEAN, SAMPLE), TYPES, FACTORS[:, 1], train_items=100)
     assert any(row["note"] == "The fit had not converged after 2 iterations." for row in found.rows())

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from vaescope.checks import without_infinities
 
 WIDEST = 100_000  # characters; more than any table has
 
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(_finite(value), indent=2, default=str, allow_nan=False))
+    print(json.dumps(without_infinities(value), indent=2, default=str, allow_nan=False))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
@@ -32,15 +33,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names that occur in any row, in order of first appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def _finite(value: Any) -> Any:
-    """The value with null in place of what JSON has no word for: NaN and the infinities."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def text(value: Any) -> str:

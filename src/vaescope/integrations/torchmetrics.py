@@ -14,8 +14,9 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.errors import DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
+from vaescope.numerics.moments import Spread
 from vaescope.numerics.polarised import ALPHA, TYPES
-from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, Spread, threshold
+from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
 from vaescope.regime.variable_types import DELTA, VariableTypes, variable_types
 
 with extra("torchmetrics"):

@@ -1,4 +1,4 @@
-"""Mean, variance and covariance over chunks, merged by Chan's update, in float64 on any device."""
+"""Mean, variance and covariance over chunks of any device, merged by Chan's update in float64."""
 
 from __future__ import annotations
 
@@ -56,3 +56,32 @@ class Moments:
     def variance(self, correction: int = 1) -> Float[Tensor, "columns"]:
         """The diagonal of the covariance."""
         return self.covariance(correction).diagonal().clone()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Count, mean and sum of squared deviations of each column, without the covariances between columns."""
+
+    count: int
+    mean: Float[Tensor, "columns"]
+    squares: Float[Tensor, "columns"]
+
+    @classmethod
+    def of(cls, rows: Float[Tensor, "items columns"]) -> Spread:
+        """The spread of one chunk of at least one row; kept on the CPU."""
+        rows = rows.to(torch.float64)
+        mean = rows.mean(0)
+        return cls(len(rows), mean.cpu(), (rows - mean).square_().sum(0).cpu())
+
+    def merge(self, other: Spread) -> Spread:
+        """The spread of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
+        count = self.count + other.count
+        share = other.count / count
+        shift = other.mean - self.mean
+        squares = self.squares + other.squares + shift.square() * (self.count * share)
+        return Spread(count, self.mean + shift * share, squares)
+
+    @property
+    def variance(self) -> Float[Tensor, "columns"]:
+        """The variance over the rows themselves: the sum of squares over their count, not over one less."""
+        return self.squares / self.count

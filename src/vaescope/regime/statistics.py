@@ -13,39 +13,12 @@ from torch import Tensor
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import gaussian
+from vaescope.numerics.moments import Spread
 from vaescope.numerics.polarised import ALPHA
 from vaescope.regime.codes import Chunk, Codes
 
 EPSILON = 0.01
 BINS = 20
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Count, mean and sum of squared deviations of each column, without the covariances between columns."""
-
-    count: int
-    mean: Float[Tensor, "columns"]
-    squares: Float[Tensor, "columns"]
-
-    @classmethod
-    def of(cls, rows: Float[Tensor, "items columns"]) -> Spread:
-        """The spread of one chunk of at least one row."""
-        mean = rows.mean(0)
-        return cls(len(rows), mean.cpu(), (rows - mean).square_().sum(0).cpu())
-
-    def merge(self, other: Spread) -> Spread:
-        """The spread of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
-        count = self.count + other.count
-        share = other.count / count
-        shift = other.mean - self.mean
-        squares = self.squares + other.squares + shift.square() * (self.count * share)
-        return Spread(count, self.mean + shift * share, squares)
-
-    @property
-    def variance(self) -> Float[Tensor, "columns"]:
-        """The variance over the rows themselves: the sum of squares over their count, not over one less."""
-        return self.squares / self.count
 
 
 @dataclass(frozen=True)

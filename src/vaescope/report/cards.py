@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from vaescope.checks import without_infinities
 
 GOOD, NOTE, WARNING, BAD, NOT_APPLICABLE = "good", "note", "warning", "bad", "not applicable"
 SEVERITY = (BAD, WARNING, NOTE, GOOD, NOT_APPLICABLE)
@@ -22,18 +23,9 @@ class Card:
 
     def plain(self) -> dict[str, Any]:
         """The card as a table for machines."""
-        return finite(asdict(self))
+        return without_infinities(asdict(self))
 
 
 def by_severity(cards: list[Card]) -> tuple[Card, ...]:
     """The worst first; cards of one status keep their order."""
     return tuple(sorted(cards, key=lambda card: SEVERITY.index(card.status)))
-
-
-def finite(value: Any) -> Any:
-    """The value with None in place of what JSON has no word for: NaN and the infinities."""
-    if isinstance(value, dict):
-        return {key: finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

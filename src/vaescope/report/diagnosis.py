@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from vaescope.checks import whole_number
+from vaescope.checks import whole_number, without_infinities
 from vaescope.data import Dataset, Subset, open_dataset
 from vaescope.errors import DataError, VaescopeError
 from vaescope.numerics import counter
@@ -24,7 +24,7 @@ from vaescope.regime import (
     mutual_information_bound,
 )
 from vaescope.report import regime_cards
-from vaescope.report.cards import Card, by_severity, finite
+from vaescope.report.cards import Card, by_severity
 from vaescope.representation import Representation, adapt, encode
 from vaescope.representation.adapters import FILES
 from vaescope.runs import Run, Store
@@ -51,7 +51,12 @@ class Diagnosis:
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
         cards = [card.plain() for card in self.cards]
-        return {"name": self.name, "verdict": self.summary(), "latents": finite(self.rows()), "cards": cards}
+        return {
+            "name": self.name,
+            "verdict": self.summary(),
+            "latents": without_infinities(self.rows()),
+            "cards": cards,
+        }
 
 
 def diagnose(
