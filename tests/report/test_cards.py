@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vaescope.regime import collapse
+from vaescope.regime import DeltaKL, collapse
 from vaescope.report.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, SEVERITY, WARNING, Card, by_severity
 from vaescope.report.diagnosis import Diagnosis, diagnose
-from vaescope.report.regime_cards import collapse_card, passive_since
+from vaescope.report.regime_cards import collapse_card, formed_card, passive_since
 
 TITLES = {
     "Posterior collapse",
@@ -197,3 +197,18 @@ def test_a_plain_card_has_no_number_that_json_has_no_word_for() -> None:
     one = Card("t", GOOD, "m", rows=[{"a": math.inf, "b": [math.nan, 1.5], "c": (True, None, 2, "x")}])
     assert one.plain()["rows"] == [{"a": None, "b": [None, 1.5], "c": [True, None, 2, "x"]}]
     json.dumps(one.plain(), allow_nan=False)
+
+
+def test_the_regime_card_says_for_how_long_the_regime_has_held() -> None:
+    found = DeltaKL(kl=10.0, approximation=9.9, active=(0, 1))
+    history = [
+        {"split": "probe", "step": step, "delta_kl": value} for step, value in ((100, 0.2), (200, 0.02), (400, 0.01))
+    ]
+    card = formed_card(found, history)
+    assert card.status == GOOD
+    assert (
+        "has formed: the rate is 1.0% off what the regime predicts, as it was for the last 75% of training"
+        in card.meaning
+    )
+    assert card.rows[0]["share_below"] == 0.75
+    assert formed_card(DeltaKL(10.0, 8.0, (0,)), history).status == NOTE

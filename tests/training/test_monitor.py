@@ -16,6 +16,7 @@ from vaescope.errors import CollapseWarning
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
+from vaescope.regime import delta_kl
 from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
@@ -73,6 +74,9 @@ def test_what_is_seen_is_what_the_codes_of_the_probe_say(data: Dataset) -> None:
         matrix = np.corrcoef(codes.mean.double().numpy().T)
         below = [matrix[row, column] for row in range(member.latents) for column in range(row)]
         np.testing.assert_allclose(look["correlations"], below, atol=1e-3)
+        error = delta_kl(codes.mean, codes.variance)
+        assert look["rate"] == pytest.approx(error.kl, rel=1e-4)
+        assert look["delta_kl"] == pytest.approx(error.value, rel=1e-3, abs=1e-5)
 
 
 def test_a_deterministic_code_has_no_types(data: Dataset) -> None:

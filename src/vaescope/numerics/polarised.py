@@ -13,6 +13,8 @@ from torch import Tensor
 ACTIVE, MIXED, PASSIVE = "active", "mixed", "passive"
 TYPES = (ACTIVE, MIXED, PASSIVE)
 ALPHA = 0.1
+# Standard deviation of the mean representation above which Rolinek et al. (section 5.2) call a latent active.
+SPREAD = 0.5
 HALF = 0.5
 PATIENCE = 500  # steps in which latents may all still look like the prior they begin at
 
@@ -29,6 +31,22 @@ def variable_type_codes(
     passive = steady & ((mean - 1).abs() <= alpha)
     mixed = torch.full_like(mean, TYPES.index(MIXED), dtype=torch.int64)
     return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
+
+
+def regime_rate(
+    rate: Float[Tensor, "latents"], mean_variance: Float[Tensor, "latents"], spread: Float[Tensor, "latents"]
+) -> Float[Tensor, ""]:
+    """What the polarised regime leaves of the rate (Rolinek, eq. 10): half of mean^2 - log variance - 1, when active.
+
+    That is the divergence of each active latent less half its mean variance; `spread` is the standard deviation of
+    the mean representation.
+    """
+    return (rate - 0.5 * mean_variance)[spread > SPREAD].sum()
+
+
+def relative_error(rate: float, approximation: float) -> float:
+    """Delta_KL (Rolinek, eq. 30); 0 where both are 0."""
+    return abs(rate - approximation) / rate if rate > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import torch
 
 from vaescope.checks import finite_number, is_whole
 from vaescope.errors import DataError
-from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.polarised import ALPHA, SPREAD, regime_rate, relative_error
 from vaescope.regime.statistics import EPSILON, LatentStatistics
-from vaescope.regime.variable_types import SPREAD, VariableTypes, variable_types
+from vaescope.regime.variable_types import VariableTypes, variable_types
 
 # Variance of the mean representation above which Burda, Grosse and Salakhutdinov (2016) call a unit active.
 ACTIVE_UNIT = 0.01
@@ -164,7 +164,7 @@ class DeltaKL:
     @property
     def value(self) -> float:
         """The relative error (Rolinek, eq. 30); 0 where both are 0."""
-        return abs(self.kl - self.approximation) / self.kl if self.kl > 0 else 0.0
+        return relative_error(self.kl, self.approximation)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row."""
@@ -186,10 +186,10 @@ def delta_kl(mean: Any, variance: Any, *, chunk: int | None = None) -> DeltaKL:
     rate = statistics.rate
     if not bool(torch.isfinite(rate).all()):
         raise DataError("variance must be above 0 for a finite divergence, but some are 0; Delta_KL needs a VAE.")
-    active = statistics.mean.variance.sqrt() > SPREAD
-    # Eq. 10 is the divergence without half the variance.
-    approximation = (rate - 0.5 * statistics.variance.mean)[active].sum()
-    return DeltaKL(float(rate.sum()), float(approximation), tuple(active.nonzero().flatten().tolist()))
+    spread = statistics.mean.variance.sqrt()
+    approximation = regime_rate(rate, statistics.variance.mean, spread)
+    active = tuple((spread > SPREAD).nonzero().flatten().tolist())
+    return DeltaKL(float(rate.sum()), float(approximation), active)
 
 
 def share_below(values: Sequence[float], steps: Sequence[int], threshold: float = 0.03) -> float:

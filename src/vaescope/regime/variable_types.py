@@ -11,13 +11,11 @@ import torch
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED, PASSIVE, TYPES, variable_type_codes
+from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED, PASSIVE, SPREAD, TYPES, variable_type_codes
 from vaescope.regime.codes import Codes
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
 
 DELTA = 0.01
-# Standard deviation of the mean representation above which Rolinek et al. (section 5.2) call a latent active.
-SPREAD = 0.5
 INTERMEDIATE, MIXTURE = "intermediate", "mixture"
 # The least share of examples that makes a mode, so that a stray example is none.
 MODE_SHARE = 0.05

@@ -109,7 +109,7 @@ def _diagnosis(
         ),
         regime_cards.mean_and_sampled_card(mean_and_sampled(codes, types) if len(codes) > codes.latents else None),
         regime_cards.mixed_card(types),
-        regime_cards.formed_card(delta_kl(codes.mean, codes.variance) if has_rate and has_active else None),
+        regime_cards.formed_card(delta_kl(codes.mean, codes.variance) if has_rate and has_active else None, history),
     ]
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from vaescope.numerics.polarised import PASSIVE
-from vaescope.regime import Collapse, DeltaKL, Downstream, MeanAndSampled, MutualInformation, VariableTypes
+from vaescope.regime import (
+    Collapse,
+    DeltaKL,
+    Downstream,
+    MeanAndSampled,
+    MutualInformation,
+    VariableTypes,
+    share_below,
+)
 from vaescope.regime.combinations import MEAN, SAMPLED
 from vaescope.regime.information import ITEMS
 from vaescope.report.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
@@ -139,15 +147,19 @@ def mixed_card(types: VariableTypes) -> Card:
     return Card(title, NOTE, meaning, "Train longer, or look at which examples use them.", rows)
 
 
-def formed_card(found: DeltaKL | None) -> Card:
-    """Whether the regime has formed (Rolinek et al., eq. 30)."""
+def formed_card(found: DeltaKL | None, history: Sequence[dict[str, Any]] = ()) -> Card:
+    """Whether the regime has formed, and since when (Rolinek et al., eq. 30 and table 1)."""
     title = "Polarised regime"
     if found is None:
         return Card(title, NOT_APPLICABLE, "It needs an active latent and a variance above 0.")
     formed = found.value < FORMED
+    looks = [row for row in history if "delta_kl" in row]
+    share = share_below([row["delta_kl"] for row in looks], [row["step"] for row in looks]) if looks else 0.0
+    since = f", as it was for the last {share:.0%} of training" if formed and share else ""
     state = "has formed" if formed else "has not formed yet"
-    meaning = f"The regime {state}: the rate is {found.value:.1%} off what the regime predicts."
-    return Card(title, GOOD if formed else NOTE, meaning, "" if formed else "Train longer.", found.rows())
+    meaning = f"The regime {state}: the rate is {found.value:.1%} off what the regime predicts{since}."
+    rows = [{**row, **({"share_below": share} if looks else {})} for row in found.rows()]
+    return Card(title, GOOD if formed else NOTE, meaning, "" if formed else "Train longer.", rows)
 
 
 def downstream_card(found: Downstream) -> Card:

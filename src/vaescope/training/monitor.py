@@ -12,8 +12,17 @@ from torch.func import functional_call, vmap
 
 from vaescope.data.dataset import Dataset
 from vaescope.errors import CollapseWarning
-from vaescope.numerics.moments import Moments
-from vaescope.numerics.polarised import PASSIVE, TYPES, CollapseWatch, collapse_sentence, variable_type_codes
+from vaescope.numerics import gaussian, linalg
+from vaescope.numerics.moments import Spread
+from vaescope.numerics.polarised import (
+    PASSIVE,
+    TYPES,
+    CollapseWatch,
+    collapse_sentence,
+    regime_rate,
+    relative_error,
+    variable_type_codes,
+)
 from vaescope.objectives import strengths
 from vaescope.training.engines import as_channels_last
 from vaescope.training.plan import PRECISIONS, Member
@@ -38,7 +47,7 @@ class Monitor:
 
     @torch.no_grad()
     def look(self, parameters: Float[Tensor, "members size"], step: int) -> list[dict[str, Any]]:
-        """For each member the counts of types, the type of each latent as a letter, and correlations.
+        """For each member the counts of types, the type of each latent as a letter, rate, Delta_KL, correlations.
 
         `correlations` is the lower triangle, row by row, of the correlation matrix of the mean representation
         (figures 6.10 and 6.11); a constant latent correlates with nothing.
@@ -92,17 +101,17 @@ class _Encoder(nn.Module):
 
 
 def _observe(mean: Float[Tensor, "items latents"], variance: Float[Tensor, "items latents"]) -> dict[str, Any]:
-    of_variance, of_mean = Moments.of(variance), Moments.of(mean)
-    codes = variable_type_codes(of_variance.mean, of_variance.variance(correction=0)).tolist()
-    counts = {name: codes.count(position) for position, name in enumerate(TYPES)}
-    covariance = of_mean.covariance()
-    deviation = covariance.diagonal().sqrt()
-    scale = torch.where(deviation > 0, 1 / deviation, 0.0)
-    correlation = covariance * scale * scale[:, None]
+    of_variance, of_mean = Spread.of(variance), Spread.of(mean)
+    codes = variable_type_codes(of_variance.mean, of_variance.variance).tolist()
+    rate = gaussian.kl_to_standard(mean.double(), variance.double().log()).mean(0)
+    correlation = linalg.correlation(linalg.covariance(mean)).matrix
     below = torch.tril_indices(len(codes), len(codes), offset=-1)
+    approximation = regime_rate(rate, of_variance.mean, of_mean.variance.sqrt())
     return {
-        **counts,
+        **{name: codes.count(position) for position, name in enumerate(TYPES)},
         "types": "".join(LETTERS[code] for code in codes),
+        "rate": float(rate.sum()),
+        "delta_kl": relative_error(float(rate.sum()), float(approximation)),
         "correlations": [round(value, 4) for value in correlation[below[0], below[1]].tolist()],
         **_strongest(correlation.abs().fill_diagonal_(0), codes),
     }
