@@ -9,7 +9,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --constraint constrain
 
 demo: $(VENV)/.installed
 	$(BIN)/vaescope datasets
-	$(BIN)/vaescope fit dsprites-small --latents 4,8 --steps 300 --learning-rate 1e-3 --runs demo
+	$(BIN)/vaescope fit dsprites-small --latents 8 --beta 1,16 --steps 400 --learning-rate 1e-3 --runs demo
 	$(BIN)/python examples/diagnose_runs.py demo
 
 test: $(VENV)/.developed
