@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vaescope import likelihoods, models, nets, objectives, posteriors, priors, regime
+    from vaescope import dimension, likelihoods, models, nets, objectives, posteriors, priors, regime
     from vaescope.data import Dataset, open_dataset
     from vaescope.errors import VaescopeError
     from vaescope.regime import variable_types
@@ -32,7 +32,7 @@ _HOMES = {
     "open_dataset": "vaescope.data",
     "variable_types": "vaescope.regime",
 }
-_PACKAGES = ("likelihoods", "models", "nets", "objectives", "posteriors", "priors", "regime")
+_PACKAGES = ("dimension", "likelihoods", "models", "nets", "objectives", "posteriors", "priors", "regime")
 
 __all__ = [
     "Dataset",
@@ -43,6 +43,7 @@ __all__ = [
     "VaescopeError",
     "__version__",
     "diagnose",
+    "dimension",
     "encode",
     "fit",
     "fit_many",

@@ -1,0 +1,90 @@
+"""Nearest neighbours: equal to an independent search, however blocked, and where float32 products say nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
+
+from vaescope.numerics.neighbours import distinct, nearest_distances
+
+
+def reference(points: Tensor, k: int) -> np.ndarray:
+    search = NearestNeighbors(n_neighbors=k, algorithm="kd_tree").fit(points.double().numpy())
+    return search.kneighbors()[0]
+
+
+def some_points(items: int = 400, dimensions: int = 6, seed: int = 0) -> Tensor:
+    return torch.randn(items, dimensions, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("k", [1, 2, 20, 399])
+def test_distances_are_those_of_an_independent_search(kind: torch.dtype, k: int) -> None:
+    points = some_points().to(kind)
+    found = nearest_distances(points, k)
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found, reference(points, k), rtol=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000, 400 * 33])
+def test_blocks_change_nothing(block: int) -> None:
+    points = some_points()
+    np.testing.assert_allclose(nearest_distances(points, 5, block), nearest_distances(points, 5), rtol=1e-14)
+
+
+def test_distances_far_below_the_offset_survive() -> None:
+    points = 1e6 + 1e-6 * some_points(100)
+    np.testing.assert_allclose(nearest_distances(points, 4), reference(points, 4), rtol=1e-9)
+
+
+def test_tight_pairs_among_far_points_survive() -> None:
+    points = some_points(150)
+    points = torch.cat([points, points + 1e-7 * some_points(150, seed=1), 1e5 * some_points(3, seed=2)])
+    np.testing.assert_allclose(nearest_distances(points, 3), reference(points, 3), rtol=1e-9)
+
+
+def test_clusters_too_tight_for_products_in_double_precision_are_searched_by_differences() -> None:
+    clusters = torch.cat([1e-12 * some_points(40), 1 + 1e-12 * some_points(40, seed=1)])
+    np.testing.assert_allclose(nearest_distances(clusters, 5), reference(clusters, 5), rtol=1e-9)
+
+
+def test_equal_distances_are_no_obstacle() -> None:
+    grid = torch.cartesian_prod(*[torch.arange(6.0)] * 3)
+    np.testing.assert_allclose(nearest_distances(grid, 8), reference(grid, 8), rtol=1e-9)
+
+
+def test_lowered_precision_of_products_changes_nothing() -> None:
+    points = some_points().float()
+    wanted, before = nearest_distances(points, 5), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        found = nearest_distances(points, 5)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_differences_whose_squares_underflow_are_still_distances() -> None:
+    points = torch.tensor([[0.0, 0.0], [1e-200, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    assert nearest_distances(points, 2)[0].tolist() == [1e-200, 1.0]
+
+
+def test_large_single_precision_numbers_do_not_overflow() -> None:
+    points = torch.tensor([[-3e38], [3e38], [0.0]])
+    assert nearest_distances(points, 1).flatten().tolist() == pytest.approx([3e38] * 3, rel=1e-6)
+
+
+def test_distinct_points_keep_their_order() -> None:
+    points = torch.tensor([[3.0, 1.0], [1.0, 2.0], [3.0, 1.0], [0.0, 5.0], [1.0, 2.0]])
+    assert distinct(points).tolist() == [[3, 1], [1, 2], [0, 5]]
+    assert distinct(torch.tensor([[0.0], [-0.0]])).shape == (1, 1)
+    assert torch.equal(distinct(points[:2]), points[:2])
+
+
+@pytest.mark.parametrize("k", [0, 3, 4])
+def test_more_neighbours_than_others_are_refused(k: int) -> None:
+    with pytest.raises(ValueError, match=r"k must lie in 1\.\.2 for 3 points"):
+        nearest_distances(some_points(3), k)
