@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import subprocess
@@ -51,10 +52,16 @@ def train(folder: Path, steps: int, seeds: str) -> float:
 
 
 def train_killed(folder: Path, steps: int, orders: list[str], delays: list[float]) -> tuple[int, set[int]]:
-    """Train with a kill after each delay, then to the end: kills that hit, and the steps they left behind."""
+    """Train with a kill after each delay, then to the end: kills that hit, and the steps they left behind.
+
+    Every other delay counts from the worker's first checkpoint, so that kills meet resumed work on a slow machine too.
+    """
     hits, reached = 0, set()
     for number, delay in enumerate(delays):
+        before = checkpoints(folder)
         worker = start(folder, steps, orders[number % len(orders)])
+        while number % 2 and worker.poll() is None and checkpoints(folder) == before:
+            time.sleep(0.002)
         time.sleep(delay)
         hits += worker.poll() is None
         worker.kill()
@@ -62,6 +69,15 @@ def train_killed(folder: Path, steps: int, orders: list[str], delays: list[float
         reached |= {load_state(file).step for file in folder.rglob("state.safetensors")}
     train(folder, steps, orders[0])
     return hits, reached
+
+
+def checkpoints(folder: Path) -> set[tuple[Path, int]]:
+    """Every checkpoint with the time of its last writing, as far as they stand still while one looks."""
+    found = set()
+    for file in folder.rglob("state.safetensors"):
+        with contextlib.suppress(FileNotFoundError):
+            found.add((file, file.stat().st_mtime_ns))
+    return found
 
 
 def contents(folder: Path) -> dict[str, Any]:
