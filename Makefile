@@ -20,10 +20,11 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed $(PEERS)/.installed
+bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/training.py --peer $(PEERS)/bin/python
 	$(BIN)/python benchmarks/stacking.py
 	$(BIN)/python benchmarks/variable_types.py --items 10000000 --latents 50
+	$(BIN)/python benchmarks/dimension.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

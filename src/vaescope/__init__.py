@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vaescope import dimension, likelihoods, models, nets, objectives, posteriors, priors, regime
+    from vaescope import dimension, fondue, likelihoods, models, nets, objectives, posteriors, priors, regime
     from vaescope.data import Dataset, open_dataset
     from vaescope.errors import VaescopeError
     from vaescope.regime import variable_types
@@ -32,7 +32,7 @@ _HOMES = {
     "open_dataset": "vaescope.data",
     "variable_types": "vaescope.regime",
 }
-_PACKAGES = ("dimension", "likelihoods", "models", "nets", "objectives", "posteriors", "priors", "regime")
+_PACKAGES = ("dimension", "fondue", "likelihoods", "models", "nets", "objectives", "posteriors", "priors", "regime")
 
 __all__ = [
     "Dataset",
@@ -47,6 +47,7 @@ __all__ = [
     "encode",
     "fit",
     "fit_many",
+    "fondue",
     "likelihoods",
     "models",
     "nets",

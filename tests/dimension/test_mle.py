@@ -167,7 +167,7 @@ def test_a_result_tells_what_it_rests_on() -> None:
     ("x", "message"),
     [
         (some_items(20), "at least 21 distinct items for 20 neighbours, got 20 and 0 duplicates"),
-        (np.ones((50, 3)), "at least 21 distinct items for 20 neighbours, got 1 and 49 duplicates"),
+        (np.ones((50, 3)), "items that differ, but all 50 are the same"),
         (some_items(1), "at least 21 distinct items .* got 1 and 0"),
         (np.where(np.arange(90).reshape(30, 3) == 7, math.nan, 1.0), "finite numbers .* item 2 does not"),
         (np.full((30, 3), math.inf), "finite numbers .* item 0 does not"),

@@ -76,7 +76,7 @@ def test_a_result_tells_what_it_rests_on() -> None:
     [
         (some_items(2), "at least 3 distinct items for 2 neighbours, got 2"),
         (some_items(1), "at least 3 distinct items for 2 neighbours, got 1"),
-        (np.ones((50, 3)), "got 1 and 49 duplicates"),
+        (np.ones((50, 3)), "items that differ, but all 50 are the same"),
         (np.full((30, 3), math.nan), "item 0 does not"),
         (np.eye(30), "but all are, as on a grid"),
     ],

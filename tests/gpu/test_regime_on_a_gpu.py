@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -51,3 +54,29 @@ def test_the_monitor_sees_the_same_on_both_devices() -> None:
     for here, there in zip(*looks, strict=True):
         assert there["types"] == here["types"]
         assert there["correlations"] == pytest.approx(here["correlations"], abs=2e-4)
+
+
+def shortest(work: Callable[[], object], times: int = 5) -> float:
+    found = []
+    for _ in range(times):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+@pytest.mark.parametrize("members", [1, 32])
+def test_looking_costs_at_most_three_percent_of_training(members: int) -> None:
+    plan = Plan(1000, precision="bfloat16", evaluate_every=1000)
+    trainer = Trainer(
+        Architecture(), [Member(10, seed=seed) for seed in range(members)], plan, open_dataset("dsprites"), None, "cuda"
+    )
+    trainer.advance()
+    step = shortest(trainer.advance) / plan.log_every
+    trainer.monitor.look(trainer.state.parameters, 0)
+    look = shortest(lambda: trainer.monitor.look(trainer.state.parameters, 0))
+    share = look / (step * plan.monitor_every)
+    print(f"{members} members: a look takes {1e3 * look:.2f} ms, {share:.2%} of the steps between looks")
+    assert share <= 0.03

@@ -72,6 +72,20 @@ def test_differences_whose_squares_underflow_are_still_distances() -> None:
     assert nearest_distances(points, 2)[0].tolist() == [1e-200, 1.0]
 
 
+@pytest.mark.parametrize(("kind", "factor"), [(torch.float64, 2.0**-1000), (torch.float32, 2.0**-120)])
+def test_points_far_closer_than_one_are_searched_as_if_they_were_not(kind: torch.dtype, factor: float) -> None:
+    points = (some_points() * 256).round().to(kind)
+    points = distinct(points)
+    found, wanted = nearest_distances(points * factor, 5), nearest_distances(points, 5)
+    np.testing.assert_allclose(found / factor, wanted, rtol=1e-12)
+
+
+def test_numbers_below_the_normal_ones_are_no_obstacle() -> None:
+    points = torch.tensor([[0.0], [1e-44], [4e-44], [9e-44]])
+    wanted = [float(points[1] - points[0]), float(points[1] - points[0]), float(points[2] - points[1])]
+    assert nearest_distances(points, 1).flatten()[:3].tolist() == pytest.approx(wanted, rel=1e-12)
+
+
 def test_large_single_precision_numbers_do_not_overflow() -> None:
     points = torch.tensor([[-3e38], [3e38], [0.0]])
     assert nearest_distances(points, 1).flatten().tolist() == pytest.approx([3e38] * 3, rel=1e-6)

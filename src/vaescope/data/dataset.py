@@ -112,6 +112,13 @@ class Dataset(ABC):
         order = counter.permutation(torch.tensor(seed), "split", torch.tensor(0), len(self))
         return Subset.of(self, order[count:].sort().values), Subset.of(self, order[:count].sort().values)
 
+    def draw(self, count: int, seed: int = 0) -> Dataset:
+        """At most `count` items, drawn by `seed` and in their old order; sorted sets are not cut at their beginning."""
+        if count >= len(self):
+            return self
+        order = counter.permutation(torch.tensor(seed), "draw", torch.tensor(0), len(self))
+        return Subset.of(self, order[:count].sort().values)
+
     def __repr__(self) -> str:
         factors = f", factors={self.factor_table.names}" if self.factor_table else ""
         return f"{type(self).__name__}({self.name!r}, items={len(self)}, shape={self.shape}{factors})"

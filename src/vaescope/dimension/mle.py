@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.data import Dataset
+from vaescope.dimension.points import neighbours
+from vaescope.dimension.subsets import Subsets
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.numerics import counter
-from vaescope.numerics.neighbours import Neighbours, distinct, nearest_distances
+from vaescope.numerics.neighbours import Neighbours
 
 MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
 # What is subtracted from k in the divisor: in the thesis' code, and in its text (eq. 8.2).
 CORRECTIONS = {MACKAY_GHAHRAMANI: 2, LEVINA_BICKEL: 1}
 KS = (3, 5, 10, 20)
 TOLERANCE = 0.1
-SHARE, SUBSAMPLES, CONFIDENCE = 0.8, 200, 0.95
-CHUNK_NUMBERS = 1 << 22
-LARGEST = 1e150  # squares of larger numbers overflow
-NARROW = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.float16, torch.bfloat16, torch.float32)
 EQUALLY_FAR = 1e-9  # mean log ratio of distances below which they differ by rounding alone
 
 
@@ -87,10 +81,10 @@ def mle(
     averaging: str = MACKAY_GHAHRAMANI,
     *,
     correction: int | None = None,
-    share: float = SHARE,
-    subsamples: int = SUBSAMPLES,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
+    share: float = Subsets.share,
+    subsamples: int = Subsets.count,
+    confidence: float = Subsets.confidence,
+    seed: int = Subsets.seed,
 ) -> MLE:
     """The dimension under which the distances to the `k` nearest neighbours are likeliest.
 
@@ -106,7 +100,9 @@ def mle(
     their neighbours among all; deviations are scaled by sqrt(share / (1 - share)) to those of all items. It tells
     how the estimate varies with the items measured, not how far k or curvature biases it.
     """
-    return _estimates(x, (k,), averaging, correction, (share, subsamples, confidence, seed))[0]
+    average, subsets = Average.named(averaging, correction), Subsets(share, subsamples, confidence, seed)
+    k = average.neighbours("k", k)
+    return estimates(neighbours(x, k), [(average, k)], subsets)[0]
 
 
 def mle_sweep(
@@ -116,10 +112,10 @@ def mle_sweep(
     *,
     correction: int | None = None,
     tolerance: float = TOLERANCE,
-    share: float = SHARE,
-    subsamples: int = SUBSAMPLES,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
+    share: float = Subsets.share,
+    subsamples: int = Subsets.count,
+    confidence: float = Subsets.confidence,
+    seed: int = Subsets.seed,
 ) -> MLESweep:
     """The estimate for each of `ks`, from one search, and those that are "stable for the largest number of k values".
 
@@ -127,133 +123,80 @@ def mle_sweep(
     ks are the longest row of successive ones whose estimates differ by at most `tolerance` of the smallest, and of
     equally long rows the one that differs least.
     """
+    average, subsets = Average.named(averaging, correction), Subsets(share, subsamples, confidence, seed)
     tolerance = finite_number("tolerance", tolerance, at_least=0)
-    numbers = sorted({whole_number("each of ks", k, 2) for k in ks})
-    if len(numbers) < 2:
-        raise ConfigurationError(f"ks must hold at least two different numbers, got {tuple(ks)!r}.")
-    estimates = _estimates(x, numbers, averaging, correction, (share, subsamples, confidence, seed))
-    return MLESweep(estimates, _stable(estimates, tolerance), tolerance)
+    numbers = several(ks, average)
+    return sweep(estimates(neighbours(x, numbers[-1]), [(average, k) for k in numbers], subsets), tolerance)
 
 
-def neighbours(x: Any, k: int, device: torch.device | str | None = None) -> Neighbours:
-    """Distances of each distinct item to its `k` nearest others, on `device` or where `x` lies.
+@dataclass(frozen=True)
+class Average:
+    """How the items' estimates with k neighbours become one: which mean, and what is subtracted from k."""
 
-    What this function returned comes back as it is if it holds at least `k` neighbours of each item.
-    """
-    k = whole_number("k", k, 1)
-    if isinstance(x, Neighbours):
-        if x.k < k:
-            raise DataError(f"x must hold at least {k} neighbours of each item, got {x.k}. Search with a larger k.")
-        return x
-    points = _points(x, device)
-    kept = distinct(points)
-    duplicates = len(points) - len(kept)
-    if len(kept) <= k:
-        raise DataError(
-            f"x must hold at least {k + 1} distinct items for {k} neighbours, got {len(kept)} and {duplicates} "
-            "duplicates. Lower k or pass more items."
-        )
-    return Neighbours(nearest_distances(kept, k), duplicates)
+    name: str
+    correction: int
 
+    @classmethod
+    def named(cls, name: str, correction: int | None = None) -> Average:
+        """The averaging of that name, with the thesis' correction unless another is given."""
+        if name not in CORRECTIONS:
+            raise unknown_name("averaging", name, CORRECTIONS)
+        return cls(name, CORRECTIONS[name] if correction is None else whole_number("correction", correction, 1, 2))
 
-def proper_share(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1, or an error that names it."""
-    number = finite_number(name, value, above=0)
-    if number >= 1:
-        raise ConfigurationError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
-    return number
+    def neighbours(self, name: str, k: Any) -> int:
+        """A number of neighbours that leaves a divisor above 0, or an error that names it."""
+        return whole_number(name, k, self.correction + 1)
 
+    def inverses(self, near: Neighbours, k: int) -> Float[Tensor, "items"]:
+        """1 / d of each item (eq. 8.2); 0 where its neighbours are equally far."""
+        logarithms = near.distances[:, :k].log()
+        found = (logarithms[:, -1:] - logarithms[:, :-1]).sum(1) / (k - self.correction)
+        return torch.where(found < EQUALLY_FAR, 0.0, found)
 
-def _points(x: Any, device: torch.device | str | None) -> Float[Tensor, "items dimensions"]:
-    """The items as rows, in float32 where that loses nothing, else in float64; all finite."""
-    if isinstance(x, Dataset):
-        size = max(1, CHUNK_NUMBERS // x.dimensions)
-        tensor = torch.cat([chunk.flatten(1) for chunk in x.chunks(size, "cpu" if device is None else device)])
-    elif isinstance(x, Tensor) and not x.is_complex():
-        tensor = x.detach()
-    elif isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
-        kind = np.float32 if np.can_cast(x.dtype, np.float32) else np.float64
-        tensor = torch.from_numpy(np.array(x, dtype=kind, order="C"))
-    else:
-        got = f"type {x.dtype}" if isinstance(x, np.ndarray | Tensor) else type(x).__name__
-        raise DataError(f"x must be a numpy array, a torch tensor or a Dataset of real numbers, got {got}.")
-    if tensor.ndim < 2 or tensor.numel() == 0:
-        raise DataError(f"x must be items x dimensions or images, none empty, got the shape {tuple(tensor.shape)}.")
-    tensor = tensor.to(device=device, dtype=torch.float32 if tensor.dtype in NARROW else torch.float64)
-    rows = tensor.reshape(len(tensor), -1)
-    wrong = ~(rows.abs() <= LARGEST).all(1)
-    if bool(wrong.any()):
-        item = int(wrong.nonzero()[0])
-        raise DataError(f"x must hold finite numbers below {LARGEST:g}, but item {item} does not; leave it out.")
-    return rows
+    def values(self, near: Neighbours, k: int) -> Float[Tensor, "items"]:
+        """What is averaged over the items: the inverses, or the estimates; an error if that would be infinite."""
+        inverses = self.inverses(near, k)
+        flat, inverted = int((inverses == 0).sum()), self.name == MACKAY_GHAHRAMANI
+        # An infinite estimate rules a mean of estimates; its inverse, 0, is one among others.
+        if flat > (near.items - 1 if inverted else 0):
+            raise DataError(
+                f"x must have neighbours at different distances, but the {k} nearest of {flat} of {near.items} items "
+                "are all equally far, so that their dimension is infinite. Raise k"
+                f"{'' if inverted else f' or average {MACKAY_GHAHRAMANI}'}."
+            )
+        return inverses if inverted else 1 / inverses
 
 
-def _estimates(
-    x: Any, ks: Sequence[int], averaging: str, correction: int | None, subsets: tuple[float, int, float, int]
-) -> tuple[MLE, ...]:
-    if averaging not in CORRECTIONS:
-        raise unknown_name("averaging", averaging, CORRECTIONS)
-    less = CORRECTIONS[averaging] if correction is None else whole_number("correction", correction, 1, 2)
-    ks = [whole_number("k", k, less + 1) for k in ks]
-    share, subsamples, confidence, seed = subsets
-    share, confidence = proper_share("share", share), proper_share("confidence", confidence)
-    subsamples, seed = whole_number("subsamples", subsamples, 1), whole_number("seed", seed, 0)
-    near = neighbours(x, max(ks))
-    values = torch.stack([_item_values(near.distances, k, averaging, less) for k in ks]).cpu()
-    dimensions = _averaged(values, averaging)
-    found = _subset_dimensions(values, averaging, share, subsamples, seed)
-    tails = torch.tensor([(1 - confidence) / 2, (1 + confidence) / 2], dtype=torch.float64)
-    # The nearest, not a blend: of infinite estimates of subsets a blend would be no number.
-    bounds = torch.quantile(found, tails, dim=0, interpolation="nearest")
+def estimates(near: Neighbours, settings: Sequence[tuple[Average, int]], subsets: Subsets) -> tuple[MLE, ...]:
+    """The estimate for each averaging and k, all of their intervals from the same subsets."""
+    values = torch.stack([average.values(near, k) for average, k in settings])
+    inverted = torch.tensor([average.name == MACKAY_GHAHRAMANI for average, _ in settings], device=values.device)
+
+    def averaged(means: Float[Tensor, "*subsets settings"]) -> Float[Tensor, "*subsets settings"]:
+        return torch.where(inverted, 1 / means, means)
+
+    dimensions, bounds = averaged(values.mean(1)).tolist(), subsets.bounds(values, averaged).tolist()
     return tuple(
-        MLE(dimension, (low, high), k, averaging, less, near.items, near.duplicates)
-        for k, dimension, low, high in zip(ks, dimensions.tolist(), *bounds.tolist(), strict=True)
+        MLE(dimension, (low, high), k, average.name, average.correction, near.items, near.duplicates)
+        for (average, k), dimension, low, high in zip(settings, dimensions, *bounds, strict=True)
     )
 
 
-def _item_values(
-    distances: Float[Tensor, "items neighbours"], k: int, averaging: str, correction: int
-) -> Float[Tensor, "items"]:
-    """What is averaged: the estimate of each item (eq. 8.2), or its inverse."""
-    logarithms = distances[:, :k].log()
-    inverse = (logarithms[:, -1:] - logarithms[:, :-1]).sum(1) / (k - correction)
-    flat = inverse < EQUALLY_FAR
-    # An infinite estimate rules a mean of estimates; its inverse, 0, is one among others.
-    if bool(flat.all() if averaging == MACKAY_GHAHRAMANI else flat.any()):
-        raise DataError(
-            f"x must have neighbours at different distances, but the {k} nearest of {int(flat.sum())} of {len(flat)} "
-            f"items are all equally far, so that their dimension is infinite. Raise k or average {MACKAY_GHAHRAMANI}."
-        )
-    return inverse if averaging == MACKAY_GHAHRAMANI else 1 / inverse
+def several(ks: Sequence[int], average: Average) -> list[int]:
+    """At least two different numbers of neighbours, by size, or an error."""
+    numbers = sorted({average.neighbours("each of ks", k) for k in ks})
+    if len(numbers) < 2:
+        raise ConfigurationError(f"ks must hold at least two different numbers, got {tuple(ks)!r}.")
+    return numbers
 
 
-def _averaged(values: Float[Tensor, "ks items"], averaging: str) -> Float[Tensor, "ks"]:
-    return 1 / values.mean(1) if averaging == MACKAY_GHAHRAMANI else values.mean(1)
-
-
-def _subset_dimensions(
-    values: Float[Tensor, "ks items"], averaging: str, share: float, subsamples: int, seed: int
-) -> Float[Tensor, "subsamples ks"]:
-    """Estimates over random subsets, their deviations (of logarithms, so none falls below 0) scaled to all items.
-
-    A mean over m of n items, drawn without return, varies by (1 - m / n) / m; over all as a sample by 1 / n.
-    """
-    items = values.shape[1]
-    size = min(max(round(share * items), 1), items - 1)
-    found = []
-    for number in range(subsamples):
-        order = counter.permutation(torch.tensor(seed), "subsample", torch.tensor(number), items)
-        found.append(_averaged(values[:, order[:size]], averaging))
-    dimensions = _averaged(values, averaging)
-    return dimensions * (torch.stack(found) / dimensions) ** math.sqrt(size / (items - size))
-
-
-def _stable(estimates: Sequence[MLE], tolerance: float) -> tuple[int, ...]:
+def sweep(found: tuple[MLE, ...], tolerance: float) -> MLESweep:
+    """The estimates, by increasing k, with the ks that are stable."""
     runs = []
-    for start in range(len(estimates)):
-        for stop in range(start + 2, len(estimates) + 1):
-            found = [one.dimension for one in estimates[start:stop]]
-            spread = max(found) / min(found) - 1
+    for start in range(len(found)):
+        for stop in range(start + 2, len(found) + 1):
+            dimensions = [one.dimension for one in found[start:stop]]
+            spread = max(dimensions) / min(dimensions) - 1
             if spread <= tolerance:
-                runs.append((start - stop, spread, tuple(one.k for one in estimates[start:stop])))
-    return min(runs, default=(0, 0.0, ()))[-1]
+                runs.append((start - stop, spread, tuple(one.k for one in found[start:stop])))
+    return MLESweep(found, min(runs, default=(0, 0.0, ()))[-1], tolerance)

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from vaescope.dimension.mle import neighbours, proper_share
+from vaescope.dimension.points import neighbours
+from vaescope.dimension.subsets import proper_share
 from vaescope.errors import DataError
 
 ANCHOR = 0.9

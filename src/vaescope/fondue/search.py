@@ -8,7 +8,7 @@ the sizes it happened to ask for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -21,6 +21,7 @@ Gaps = Callable[[Sequence[int]], Mapping[int, float]]
 
 # Where a search without a given end stops, so that a gap that never crosses the threshold cannot run for ever.
 LARGEST = 2**20
+REACH = 3  # doublings and halvings of the start that the first round may hold
 
 
 @dataclass(frozen=True)
@@ -118,22 +119,39 @@ def binary_search(score: Gap, low: int = 1, high: int = 200, threshold: float = 
 
 
 def search_in_rounds(
-    gaps: Gaps, start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None
+    gaps: Gaps, start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
 ) -> SearchResult:
     """FONDUE for models that train at the same time: `gaps` is asked for up to `width` sizes at once.
 
     First come rungs of a doubling ladder around `start`, then sizes inside the bracket, all of them once they are no
-    more than `width`. The answer is that of `search` for every gap that crosses the threshold once. If it crosses more
-    often, the bracket is the first crossing among the sizes asked for: all those up to its lower end are within the
-    threshold, and sizes above it that are within again are the `contradictions` of the result.
+    more than `width`; with `near`, sizes next to `start` and then next to those. The answer is that of `search` for
+    every gap that crosses the threshold once. If it crosses more often, the bracket is the first crossing among the
+    sizes asked for: all those up to its lower end are within the threshold, and sizes above it that are within again
+    are the `contradictions` of the result.
+    """
+    conversation = rounds(start, threshold, width, largest, near)
+    sizes = next(conversation)
+    while True:
+        try:
+            sizes = conversation.send(gaps(sizes))
+        except StopIteration as end:
+            return end.value
+
+
+def rounds(
+    start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
+) -> Generator[tuple[int, ...], Mapping[int, float], SearchResult]:
+    """`search_in_rounds` as a conversation: it yields the sizes to ask for, is sent their gaps, returns the result.
+
+    So several searches, one for each seed, can share the models that they train together.
     """
     largest, threshold = _limits(start, threshold, largest)
     width = whole_number("width", width, 1)
     memo: dict[int, float] = {}
     lower, upper = 0, math.inf
-    sizes = _nearest_rungs(int(start), largest, width)
+    sizes = _window(int(start), width, largest) if near else _nearest_rungs(int(start), largest, width)
     while sizes:
-        answered = gaps(sizes)
+        answered = yield sizes
         for size in sizes:
             if size not in answered:
                 raise DataError(f"gaps must answer for every size asked for, but {size} of {list(sizes)} is missing.")
@@ -141,7 +159,7 @@ def search_in_rounds(
         upper = min((size for size in sizes if memo[size] > threshold), default=upper)
         lower = max((size for size in sizes if size < upper), default=lower)
         _assert_invariant(memo, lower, upper, threshold)
-        sizes = next_round(lower, upper, width, largest)
+        sizes = next_round(lower, upper, width, largest, near)
     return _result(memo, lower, upper, threshold)
 
 
@@ -154,23 +172,35 @@ def ladder(start: int, largest: int) -> tuple[int, ...]:
     return tuple(sorted(down | up))
 
 
-def next_round(lower: int, upper: float, width: int, largest: int) -> tuple[int, ...]:
+def next_round(lower: int, upper: float, width: int, largest: int, near: bool = False) -> tuple[int, ...]:
     """Up to `width` new sizes, ascending: even steps inside a bracket, or doubles of a lower end without an upper one.
 
-    Empty when nothing is left to ask: the ends of the bracket are neighbours, or the lower end is `largest`.
+    With `near`, an end that is not yet there is looked for among the next sizes. Empty when nothing is left to ask:
+    the ends of the bracket are neighbours, or the lower end is `largest`.
     """
     if upper == math.inf:
-        doubles = (min(lower << power, largest) for power in range(1, width + 1))
-        return tuple(sorted({size for size in doubles if size > lower}))
+        above = (lower + power if near else lower << power for power in range(1, width + 1))
+        return tuple(sorted({min(size, largest) for size in above} - {lower}))
     inside = range(lower + 1, int(upper))
+    if near and lower == 0:
+        inside = inside[-width:]
     if len(inside) <= width:
         return tuple(inside)
     return tuple(lower + (len(inside) + 1) * step // (width + 1) for step in range(1, width + 1))
 
 
+def _window(centre: int, width: int, largest: int) -> tuple[int, ...]:
+    """Neighbouring sizes around a former answer and the one after it, which decide whether it still stands."""
+    first = max(1, centre - (width - 1) // 2)
+    return tuple(range(first, min(first + width - 1, largest) + 1))
+
+
 def _nearest_rungs(start: int, largest: int, width: int) -> tuple[int, ...]:
-    rungs = sorted(ladder(start, largest), key=lambda size: abs(math.log2(size / start)))
-    return tuple(sorted(rungs[:width]))
+    def distance(size: int) -> float:
+        return abs(math.log2(size / start))
+
+    rungs = [size for size in ladder(start, largest) if distance(size) <= REACH]
+    return tuple(sorted(sorted(rungs, key=distance)[:width]))
 
 
 def _limits(start: int, threshold: float, largest: int | None) -> tuple[int, float]:

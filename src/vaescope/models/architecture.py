@@ -43,8 +43,8 @@ class Architecture:
                 "an autoencoder has the posterior 'deterministic', a VAE one with noise."
             )
 
-    def build(self, shape: tuple[int, ...], latents: int, seed: int) -> nn.Module:
-        """The model for items of `shape`, with the initial weights of `seed`."""
+    def build(self, shape: tuple[int, ...], latents: int, seed: int | None) -> nn.Module:
+        """The model for items of `shape`, with the initial weights of `seed`; None where only its form matters."""
         check_latents(latents, shape)
         model = MODELS[self.model](
             shape,
@@ -54,7 +54,8 @@ class Architecture:
             prior=self.prior,
             likelihood=self.likelihood,
         )
-        initialise(model, self.initialisation, seed)
+        if seed is not None:
+            initialise(model, self.initialisation, seed)
         return model
 
     def plain(self) -> dict[str, Any]:

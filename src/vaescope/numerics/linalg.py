@@ -83,13 +83,20 @@ class Correlation:
 
 def correlation(covariance: Float[Tensor, "columns columns"]) -> Correlation:
     """Cov_ij / sqrt(Cov_ii Cov_jj)."""
-    deviation = covariance.to(torch.float64).diagonal().sqrt()
+    matrix = correlation_matrices(covariance)
+    return Correlation(matrix, tuple((matrix.diagonal() == 0).nonzero().flatten().tolist()))
+
+
+def correlation_matrices(covariances: Float[Tensor, "*many columns columns"]) -> Float[Tensor, "*many columns columns"]:
+    """The correlations of one covariance matrix, or of many at once; 0 for a column that does not vary."""
+    covariances = covariances.to(torch.float64)
+    deviation = covariances.diagonal(dim1=-2, dim2=-1).sqrt()
     varies = deviation > 0
     scale = torch.where(varies, deviation, torch.ones_like(deviation))
-    matrix = (covariance.to(torch.float64) / scale / scale[:, None]).clamp(-1, 1)
-    matrix = torch.where(varies & varies[:, None], matrix, torch.zeros_like(matrix))
-    matrix.diagonal().copy_(varies)
-    return Correlation(matrix, tuple((~varies).nonzero().flatten().tolist()))
+    matrices = (covariances / scale[..., None, :] / scale[..., None]).clamp(-1, 1)
+    matrices = torch.where(varies[..., None, :] & varies[..., None], matrices, torch.zeros_like(matrices))
+    matrices.diagonal(dim1=-2, dim2=-1).copy_(varies)
+    return matrices
 
 
 def rounding(columns: int) -> float:

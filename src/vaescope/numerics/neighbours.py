@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 BLOCK = 2**23  # numbers of one block of a matrix
-CACHED = 2**20  # numbers of a block of differences, which are read again at once
+GATHERED = 2**22  # numbers of the points that are gathered at once: more leave the cache, fewer wait for threads
 TINY = 1e-140  # distances from here down have squares that underflow
 SPARE = 8  # candidates beyond k, so that the rounding of a matrix product rarely hides a neighbour
 SLACK = 1e-9  # relative error of a squared distance at which neighbours count as equally far
@@ -62,14 +62,11 @@ def nearest_distances(
     # Lowered precision of float32 products, which a program may have asked for, would break the bound on rounding.
     precise = torch.get_float32_matmul_precision() == "highest"
     for kind in (torch.float32, torch.float64) if precise else (torch.float64,):
-        centred, unit = _centred(points, kind, block)
-        hidden = [left[:0]]
-        for rows in left.split(max(1, block // items)):
-            candidates, beyond = _candidates(centred, rows, min(k + SPARE, items - 1))
-            found[rows] = _distances(points, rows, candidates, block).sort(1).values[:, :k]
-            certain = (found[rows, -1] / unit).square() <= beyond * (1 + SLACK)
-            hidden.append(rows[~certain])
-        left = torch.cat(hidden)
+        centred, scale = _centred(points, kind, block)
+        candidates, beyond = _candidates(centred, left, min(k + SPARE, items - 1), block)
+        found[left] = _distances(points, left, candidates, block).sort(1).values[:, :k]
+        certain = (found[left, -1] * scale).square() <= beyond * (1 + SLACK)
+        left = left[~certain]
         if len(left) == 0:
             return found
     others = torch.arange(items, device=points.device)
@@ -82,15 +79,27 @@ def nearest_distances(
 def _centred(
     points: Float[Tensor, "items dimensions"], kind: torch.dtype, block: int
 ) -> tuple[Float[Tensor, "items dimensions"], float]:
-    """The points about their mean, in units of the largest coordinate, and that unit; products then lose least."""
+    """The points about their mean, scaled to coordinates near 1, and that scale; products then lose least.
+
+    The scale is a power of two and the mean one for all, so that nothing is rounded but the differences from it.
+    """
     chunks = points.split(max(1, block // points.shape[1]))
     mean = torch.stack([chunk.to(torch.float64).sum(0) / len(points) for chunk in chunks]).sum(0)
-    unit = max(float((chunk - mean).abs().max()) for chunk in chunks)
-    return torch.cat([((chunk - mean) / unit).to(kind) for chunk in chunks]), unit
+    low, high = torch.aminmax(points, dim=0)
+    unit = float(torch.maximum(high - mean, mean - low).max())
+    working = torch.promote_types(points.dtype, kind)
+    # Inside these exponents the scale, and what it scales, are numbers of the type.
+    most = 126 if working == torch.float32 else 1000
+    scale = math.ldexp(1.0, min(max(-math.frexp(unit)[1], -most), most))
+    centre = (mean * scale).to(working)
+    centred = points.new_empty(points.shape, dtype=kind)
+    for chunk, into in zip(chunks, centred.split(len(chunks[0])), strict=True):
+        into.copy_((chunk.to(working) * scale).sub_(centre))
+    return centred, scale
 
 
 def _candidates(
-    centred: Float[Tensor, "items dimensions"], rows: Int[Tensor, "rows"], count: int
+    centred: Float[Tensor, "items dimensions"], rows: Int[Tensor, "rows"], count: int, block: int
 ) -> tuple[Int[Tensor, "rows candidates"], Float[Tensor, "rows"]]:
     """The others that may be nearest to each row, and a number that no squared distance to the rest is below.
 
@@ -100,13 +109,37 @@ def _candidates(
     items, dimensions = centred.shape
     limits = torch.finfo(centred.dtype)
     share = 8 * (math.sqrt(dimensions) + 1) * limits.eps
-    squares = centred.square().sum(1)
-    bounds = (squares[rows, None] + squares) * (1 - share) - dimensions * limits.tiny
-    bounds.addmm_(centred[rows], centred.T, alpha=-2)
-    bounds[torch.arange(len(rows), device=rows.device), rows] = math.inf
-    nearest = bounds.topk(count, largest=False, sorted=False)
-    beyond = nearest.values.amax(1).to(torch.float64)
-    return nearest.indices, torch.full_like(beyond, math.inf) if count == items - 1 else beyond
+    lower = torch.linalg.vector_norm(centred, dim=1).square() * (1 - share) - dimensions * limits.tiny
+    nearest = _Nearest(centred.new_full((len(rows), count), math.inf), rows.new_zeros((len(rows), count)))
+    every = len(rows) == items
+    size = max(1, block // items)
+    for start in range(0, len(rows), size):
+        some = rows[start : start + size]
+        # Of all rows each pair need be multiplied once: what is left of the diagonal was met above it.
+        first = start if every else 0
+        bounds = torch.addmm(lower[first:], centred[some], centred[first:].T, alpha=-2).add_(lower[some, None])
+        bounds[torch.arange(len(some), device=some.device), some - first] = math.inf
+        nearest.meet(slice(start, start + size), bounds, first)
+        if every and start + size < items:
+            nearest.meet(slice(start + size, items), bounds[:, size:].T, start)
+    beyond = nearest.bounds.amax(1).to(torch.float64)
+    return nearest.places, torch.full_like(beyond, math.inf) if count == items - 1 else beyond
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """The smallest bounds that each row has met so far, in no order, and whose they are."""
+
+    bounds: Float[Tensor, "rows candidates"]
+    places: Int[Tensor, "rows candidates"]
+
+    def meet(self, part: slice, bounds: Float[Tensor, "some others"], first: int) -> None:
+        """Let some rows meet others, which are numbered from `first` on."""
+        count = self.bounds.shape[1]
+        new = bounds.topk(min(count, bounds.shape[1]), largest=False, sorted=False)
+        both = torch.cat([self.bounds[part], new.values], 1).topk(count, largest=False, sorted=False)
+        self.bounds[part] = both.values
+        self.places[part] = torch.cat([self.places[part], new.indices + first], 1).gather(1, both.indices)
 
 
 def _distances(
@@ -116,15 +149,17 @@ def _distances(
     block: int,
 ) -> Float[Tensor, "rows others"]:
     """Distances from differences in float64; the smallest in units of a coordinate, so that no square underflows."""
-    ones, twos = rows[:, None].expand_as(others).flatten(), others.flatten()
-    pairs = max(1, min(block, CACHED) // points.shape[1])
-    parts = []
-    for one, two in zip(ones.split(pairs), twos.split(pairs), strict=True):
-        difference = points[one].to(torch.float64) - points[two]
-        distance = torch.linalg.vector_norm(difference, dim=1)
-        tiny = distance < TINY
-        if bool(tiny.any()):
-            largest = difference[tiny].abs().amax(1, keepdim=True)
-            distance[tiny] = torch.linalg.vector_norm(difference[tiny] / largest, dim=1) * largest[:, 0]
-        parts.append(distance)
-    return torch.cat(parts).reshape(others.shape)
+    pairs = max(1, min(block, GATHERED) // points.shape[1])
+    width = min(pairs, others.shape[1])
+    found = torch.empty(others.shape, dtype=torch.float64, device=points.device)
+    for some, theirs, into in zip(*(part.split(max(1, pairs // width)) for part in (rows, others, found)), strict=True):
+        ones = points[some, None].to(torch.float64)
+        for places, distances in zip(theirs.split(width, 1), into.split(width, 1), strict=True):
+            twos = points[places].to(torch.float64)
+            distances.copy_(torch.cdist(ones, twos, compute_mode="donot_use_mm_for_euclid_dist")[:, 0])
+    for tiny in (found < TINY).nonzero().split(pairs):
+        line, column = tiny.T
+        difference = points[rows[line]].to(torch.float64) - points[others[line, column]]
+        largest = difference.abs().amax(1, keepdim=True)
+        found[line, column] = torch.linalg.vector_norm(difference / largest, dim=1) * largest[:, 0]
+    return found

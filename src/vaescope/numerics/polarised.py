@@ -20,8 +20,8 @@ PATIENCE = 500  # steps in which latents may all still look like the prior they 
 
 
 def variable_type_codes(
-    mean: Float[Tensor, "latents"], variance: Float[Tensor, "latents"], alpha: float = ALPHA
-) -> Int[Tensor, "latents"]:
+    mean: Float[Tensor, "*many latents"], variance: Float[Tensor, "*many latents"], alpha: float = ALPHA
+) -> Int[Tensor, "*many latents"]:
     """Positions in `TYPES`, from the mean and the variance of each latent's variance representation.
 
     Active: the posterior variance stays near 0; passive: it stays near 1; mixed: neither, or it changes.
@@ -34,14 +34,16 @@ def variable_type_codes(
 
 
 def regime_rate(
-    rate: Float[Tensor, "latents"], mean_variance: Float[Tensor, "latents"], spread: Float[Tensor, "latents"]
-) -> Float[Tensor, ""]:
+    rate: Float[Tensor, "*many latents"],
+    mean_variance: Float[Tensor, "*many latents"],
+    spread: Float[Tensor, "*many latents"],
+) -> Float[Tensor, "*many"]:
     """What the polarised regime leaves of the rate (Rolinek, eq. 10): half of mean^2 - log variance - 1, when active.
 
     That is the divergence of each active latent less half its mean variance; `spread` is the standard deviation of
     the mean representation.
     """
-    return (rate - 0.5 * mean_variance)[spread > SPREAD].sum()
+    return torch.where(spread > SPREAD, rate - 0.5 * mean_variance, 0.0).sum(-1)
 
 
 def relative_error(rate: float, approximation: float) -> float:

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vaescope.checks import whole_number, without_infinities
-from vaescope.data import Dataset, Subset, open_dataset
+from vaescope.data import Dataset, open_dataset
 from vaescope.errors import DataError, VaescopeError
-from vaescope.numerics import counter
 from vaescope.numerics.polarised import ACTIVE, ALPHA
 from vaescope.objectives import strengths
 from vaescope.regime import (
@@ -163,8 +160,4 @@ def _trained_on(run: Run) -> Dataset:
 
 def _some(data: Dataset, items: int, seed: int) -> Dataset:
     """At most so many items, drawn by the seed."""
-    items = whole_number("items", items, 2)
-    if len(data) <= items:
-        return data
-    order = counter.permutation(torch.tensor(seed), "diagnosed items", torch.tensor(0), len(data))
-    return Subset.of(data, order[:items].sort().values)
+    return data.draw(whole_number("items", items, 2), seed)

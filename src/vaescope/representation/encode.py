@@ -78,10 +78,12 @@ def encode(
     chunk: int = 1024,
     seed: int = 0,
     device: torch.device | str | None = None,
+    progress: bool | None = None,
 ) -> Representation:
     """The codes of every item, `chunk` items at a time, on the model's device or on `device`.
 
-    The sample of item i depends on `seed` and i alone, not on the chunk it came in.
+    The sample of item i depends on `seed` and i alone, not on the chunk it came in. A progress bar is shown for many
+    items on a terminal, or as `progress` says.
     """
     if chunk < 1:
         raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
@@ -91,7 +93,8 @@ def encode(
     model = model.to(device)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     starts = range(0, len(data), chunk)
-    for start in follow(starts, f"encoding {data.name}", len(starts), long=len(data) > LONG_ITEMS):
+    long = len(data) > LONG_ITEMS if progress is None else progress
+    for start in follow(starts, f"encoding {data.name}", len(starts), long=long):
         index = torch.arange(start, min(start + chunk, len(data)), device=device)
         posterior = model.encode(data.batch(index).to(first.dtype))
         noise = counter.normal(

@@ -34,7 +34,7 @@ class Settings:
         steps, epochs: one or the other; 5000 steps when neither is given.
         held_out: share (float) or number (int) of items kept aside for evaluation; 0 for none.
         log_every, evaluate_every: steps between rows of the history (a fiftieth and a tenth of training or so).
-        monitor_every: steps between looks at the types of the latents (100, and not more than 300 looks); 0 for none.
+        monitor_every: steps between looks at the types of the latents (200, and not more than 300 looks); 0 for none.
         device: 'cuda' where there is one, else 'cpu'.
         runs: the folder that runs are kept in.
         progress: whether to show a bar; None shows it on a terminal.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 from vaescope.data.dataset import Dataset
+from vaescope.training.capture import captured
 from vaescope.training.memory import keep_freed_memory
 from vaescope.training.optimisers import Slots, apply_in_blocks
 from vaescope.training.order import BatchOrder, draw_noise
@@ -43,6 +44,14 @@ class State:
         self.parameters.copy_(other.parameters)
         for name, slot in self.slots.items():
             slot.copy_(other.slots[name])
+
+
+class Own(NamedTuple):
+    """What differs between members: inputs of the program, so that other members can take their places."""
+
+    masks: Float[Tensor, "members latents"]
+    strengths: dict[str, Float[Tensor, "members"]]
+    rates: Float[Tensor, "members 1"]
 
 
 class Alone:
@@ -86,6 +95,7 @@ class Stacked:
 
     def __init__(self, task: Task, data: Dataset, order: BatchOrder) -> None:
         self.task, self.data, self.order = task, data, order
+        self._own = Own(task.masks, task.strengths, task.rates)
         self._graph: _Graph | None = None
 
     def run(self, state: State, stop: int) -> Records:
@@ -95,7 +105,7 @@ class Stacked:
         noise = draw_noise(self.task.noise, self.task.seeds, steps, self.order.batch, state.parameters.dtype)
         if state.parameters.is_cuda:
             if self._graph is None:
-                self._graph = _Graph(self.step, state, indices, noise, self.task.plan.log_every)
+                self._graph = _Graph(self.step, state, indices, noise, self._own, self.task.plan.log_every)
             records = self._graph.run(steps, indices, noise)
         else:
             rows = [
@@ -105,6 +115,7 @@ class Stacked:
                     indices[position],
                     {name: draw[position] for name, draw in noise.items()},
                     torch.tensor(number),
+                    self._own,
                 )
                 for position, number in enumerate(steps)
             ]
@@ -113,7 +124,7 @@ class Stacked:
         return {name: record.to("cpu", torch.float64) for name, record in records.items()}
 
     def step(
-        self, parameters: Tensor, slots: Slots, index: Tensor, noise: dict[str, Tensor], step: Tensor
+        self, parameters: Tensor, slots: Slots, index: Tensor, noise: dict[str, Tensor], step: Tensor, own: Own
     ) -> dict[str, Float[Tensor, "members"]]:
         """One step of every member, in place."""
         task = self.task
@@ -124,10 +135,8 @@ class Stacked:
             terms = task.terms(vector, mask, values, x, noise, step)
             return terms["loss"], terms
 
-        gradient, (_, terms) = vmap(grad_and_value(loss, has_aux=True))(
-            parameters, task.masks, task.strengths, x, noise
-        )
-        task.plan.optimiser.update(parameters, gradient, slots, step, task.rates)
+        gradient, (_, terms) = vmap(grad_and_value(loss, has_aux=True))(parameters, own.masks, own.strengths, x, noise)
+        task.plan.optimiser.update(parameters, gradient, slots, step, own.rates)
         return {**terms, GRADIENT_NORM: torch.linalg.vector_norm(gradient, dim=1)}
 
 
@@ -135,7 +144,13 @@ class _Graph:
     """A step compiled and captured once, replayed for every later step on the same buffers."""
 
     def __init__(
-        self, step: Callable[..., Any], state: State, indices: Tensor, noise: dict[str, Tensor], room: int
+        self,
+        step: Callable[..., Any],
+        state: State,
+        indices: Tensor,
+        noise: dict[str, Tensor],
+        own: Own,
+        room: int,
     ) -> None:
         from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -147,7 +162,7 @@ class _Graph:
         self.indices[: len(indices)] = indices
         self.position = torch.zeros(1, dtype=torch.int64, device=device)
         self.number = torch.zeros((), dtype=torch.int64, device=device)
-        self.state = state
+        self.state, self.own = state, own
         before = state.copy()
         example = (
             state.parameters,
@@ -155,6 +170,7 @@ class _Graph:
             self.indices[0],
             {name: draw[0] for name, draw in self.noise.items()},
             self.number,
+            own,
         )
         # Tracing runs the step once; what it did to the state is undone below.
         program = torch.compile(make_fx(lambda *inputs: step(*inputs))(*example), fullgraph=True, dynamic=False)
@@ -163,7 +179,7 @@ class _Graph:
             name: torch.zeros(room, len(state.parameters), dtype=state.parameters.dtype, device=device)
             for name in names
         }
-        self._capture(program)
+        self.graph, _ = captured(lambda: self._once(program), self.position.zero_)
         state.restore(before)
 
     def _once(self, program: Callable[..., Any]) -> None:
@@ -173,24 +189,12 @@ class _Graph:
             self.indices.index_select(0, self.position)[0],
             {name: draw.index_select(0, self.position)[0] for name, draw in self.noise.items()},
             self.number,
+            self.own,
         )
         for name, row in rows.items():
             self.records[name].index_copy_(0, self.position, row[None].to(self.records[name].dtype))
         self.position.add_(1)
         self.number.add_(1)
-
-    def _capture(self, program: Callable[..., Any]) -> None:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                self.position.zero_()
-                self._once(program)
-        torch.cuda.current_stream().wait_stream(side)
-        self.position.zero_()
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self._once(program)
 
     def run(self, steps: range, indices: Tensor, noise: dict[str, Tensor]) -> Records:
         """Replay the step once for each of `steps`."""

@@ -17,9 +17,8 @@ from vaescope.training.step import Task
 def evaluate(
     task: Task, parameters: Float[Tensor, "members size"], data: Dataset, step: int
 ) -> dict[str, Float[Tensor, "members"]]:
-    """The mean of every term over the first `evaluation_items` items, in batches of the training size."""
-    items = min(task.plan.evaluation_items, len(data))
-    batch = min(task.plan.batch, items)
+    """The mean of every term over the items, in batches of the training size; what does not fill one is left out."""
+    items, batch = len(data), min(task.plan.batch, len(data))
     totals: dict[str, Tensor] = {}
     for number in range(items // batch):
         index = torch.arange(number * batch, (number + 1) * batch, device=parameters.device)

@@ -53,6 +53,10 @@ class Layout:
             room[tuple(slice(size) for size in value.shape)] = value
         return vector
 
+    def widen(self, vector: Float[Tensor, "smaller_size"], smaller: Layout) -> Float[Tensor, "size"]:
+        """The vector of a smaller model placed into this one: what `crop` takes out again."""
+        return self.pack(smaller.unpack(vector))
+
     def crop(self, vector: Float[Tensor, "size"], smaller: Layout) -> Float[Tensor, "smaller_size"]:
         """The vector of the smaller model that `pack` placed into this one."""
         rooms = self.unpack(vector)

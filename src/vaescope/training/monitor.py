@@ -13,7 +13,6 @@ from torch.func import functional_call, vmap
 from vaescope.data.dataset import Dataset
 from vaescope.errors import CollapseWarning
 from vaescope.numerics import gaussian, linalg
-from vaescope.numerics.moments import Spread
 from vaescope.numerics.polarised import (
     PASSIVE,
     TYPES,
@@ -24,6 +23,7 @@ from vaescope.numerics.polarised import (
     variable_type_codes,
 )
 from vaescope.objectives import strengths
+from vaescope.training.capture import captured
 from vaescope.training.engines import as_channels_last
 from vaescope.training.plan import PRECISIONS, Member
 from vaescope.training.step import Task
@@ -40,10 +40,11 @@ class Monitor:
 
     def __init__(self, task: Task, members: tuple[Member, ...], data: Dataset) -> None:
         self.task, self.members, self.data = task, members, data
-        self.items = min(task.plan.monitor_items, len(data))
+        self.items = len(data)
         self.has_types = "posterior" in task.noise
         self._encoder = _Encoder(task.module)
         self._watches = [CollapseWatch()] * len(members)
+        self._graph: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
 
     @torch.no_grad()
     def look(self, parameters: Float[Tensor, "members size"], step: int) -> list[dict[str, Any]]:
@@ -52,17 +53,30 @@ class Monitor:
         `correlations` is the lower triangle, row by row, of the correlation matrix of the mean representation
         (figures 6.10 and 6.11); a constant latent correlates with nothing.
         """
+        table = (self._replayed(parameters) if parameters.is_cuda else self._table(parameters)).cpu()
+        latents = self.task.masks.shape[1]
+        widths = (latents, 1, 1, latents * (latents - 1) // 2)
+        rows = []
+        for position, (line, member) in enumerate(zip(table, self.members, strict=True)):
+            codes, (rate,), (approximation,), correlations = (part.tolist() for part in line.split(widths))
+            rows.append(_row(codes, rate, approximation, correlations, member.latents))
+            self._warn_of_collapse(position, rows[-1], step)
+        return rows
+
+    def _replayed(self, parameters: Tensor) -> Tensor:
+        """The table of the members in these parameters, which stay where they are while their values change."""
+        if self._graph is None:
+            self._graph = captured(lambda: self._table(parameters))
+        graph, table = self._graph
+        graph.replay()
+        return table
+
+    def _table(self, parameters: Tensor) -> Float[Tensor, "members columns"]:
         parts = [
             self._encode(parameters, torch.arange(start, min(start + CHUNK, self.items), device=parameters.device))
             for start in range(0, self.items, CHUNK)
         ]
-        mean, variance = (torch.cat(columns, dim=1).cpu() for columns in zip(*parts, strict=True))
-        rows = []
-        for position, member in enumerate(self.members):
-            own = slice(member.latents)
-            rows.append(_observe(mean[position, :, own], variance[position, :, own]))
-            self._warn_of_collapse(position, rows[-1], step)
-        return rows
+        return _observe(*(torch.cat(columns, dim=1) for columns in zip(*parts, strict=True)))
 
     def _encode(self, parameters: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
         _, computed, _ = PRECISIONS[self.task.plan.precision]
@@ -100,26 +114,47 @@ class _Encoder(nn.Module):
         return posterior.mean, posterior.variance
 
 
-def _observe(mean: Float[Tensor, "items latents"], variance: Float[Tensor, "items latents"]) -> dict[str, Any]:
-    of_variance, of_mean = Spread.of(variance), Spread.of(mean)
-    codes = variable_type_codes(of_variance.mean, of_variance.variance).tolist()
-    rate = gaussian.kl_to_standard(mean.double(), variance.double().log()).mean(0)
-    correlation = linalg.correlation(linalg.covariance(mean)).matrix
-    below = torch.tril_indices(len(codes), len(codes), offset=-1)
-    approximation = regime_rate(rate, of_variance.mean, of_mean.variance.sqrt())
+def _observe(
+    mean: Float[Tensor, "members items latents"], variance: Float[Tensor, "members items latents"]
+) -> Float[Tensor, "members columns"]:
+    """For all members at once: the type of each latent, the rate, what the regime leaves of it, the correlations."""
+    mean, variance = mean.double(), variance.double()
+    rate = gaussian.kl_to_standard(mean, variance.log()).mean(1)
+    of_variance, spread = variance.mean(1), mean.std(1, correction=0)
+    codes = variable_type_codes(of_variance, variance.var(1, correction=0))
+    approximation = regime_rate(rate, of_variance, spread)
+    # Less the first item, a constant latent is exactly 0.
+    shifted = mean - mean[:, :1]
+    centred = shifted - shifted.mean(1, keepdim=True)
+    correlations = linalg.correlation_matrices(centred.mT @ centred)
+    below = torch.tril_indices(mean.shape[2], mean.shape[2], offset=-1, device=mean.device)
+    columns = [codes, rate.sum(1, keepdim=True), approximation[:, None], correlations[:, below[0], below[1]]]
+    return torch.cat(columns, dim=1)
+
+
+def _row(
+    codes: list[float], rate: float, approximation: float, correlations: list[float], latents: int
+) -> dict[str, Any]:
+    """What the history keeps of one member; masked latents come after its own, and drop off."""
+    types = "".join(LETTERS[int(code)] for code in codes[:latents])
+    correlations = correlations[: latents * (latents - 1) // 2]
     return {
-        **{name: codes.count(position) for position, name in enumerate(TYPES)},
-        "types": "".join(LETTERS[code] for code in codes),
-        "rate": float(rate.sum()),
-        "delta_kl": relative_error(float(rate.sum()), float(approximation)),
-        "correlations": [round(value, 4) for value in correlation[below[0], below[1]].tolist()],
-        **_strongest(correlation.abs().fill_diagonal_(0), codes),
+        **{name: types.count(letter) for name, letter in zip(TYPES, LETTERS, strict=True)},
+        "types": types,
+        "rate": rate,
+        "delta_kl": relative_error(rate, approximation),
+        "correlations": [round(value, 4) for value in correlations],
+        **_strongest(correlations, types),
     }
 
 
-def _strongest(correlation: Float[Tensor, "latents latents"], codes: list[int]) -> dict[str, float]:
+def _strongest(correlations: list[float], types: str) -> dict[str, float]:
     """How strongly the passive latents correlate with another at most, on average; nothing without any."""
-    passive = [latent for latent, code in enumerate(codes) if TYPES[code] == PASSIVE]
-    if not passive or len(codes) < 2:
+    passive = [latent for latent, letter in enumerate(types) if letter == LETTERS[TYPES.index(PASSIVE)]]
+    if not passive or len(types) < 2:
         return {}
-    return {"passive_correlation": float(correlation[passive].max(1).values.mean())}
+    strongest = [0.0] * len(types)
+    pairs = ((row, column) for row in range(len(types)) for column in range(row))
+    for (row, column), value in zip(pairs, correlations, strict=True):
+        strongest[row], strongest[column] = max(strongest[row], abs(value)), max(strongest[column], abs(value))
+    return {"passive_correlation": sum(strongest[latent] for latent in passive) / len(passive)}

@@ -25,6 +25,10 @@ class BatchOrder:
         self._epoch = -1
         self._order = torch.empty(0)
 
+    def forget(self) -> None:
+        """Drop the kept permutation: the seeds are others now."""
+        self._epoch = -1
+
     def indices(self, steps: range) -> Int[Tensor, "steps members batch"]:
         """The items of each step."""
         return torch.stack([self._step(step) for step in steps])

@@ -14,7 +14,7 @@ from vaescope.registry import lookup, resolve
 from vaescope.training.optimisers import OPTIMISERS, Adam
 
 LARGEST_SEED = 2**62 - 1
-MONITOR_STEPS, MOST_LOOKS = 100, 300
+MONITOR_STEPS, MOST_LOOKS = 200, 300
 
 # name -> (numbers kept in, numbers computed in, whether float32 products may use TF32)
 PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype, bool]] = {
@@ -48,7 +48,7 @@ class Plan:
 
     `steps` counts updates. The history has a row every `log_every` steps (the mean over them), and a row on
     held-out items every `evaluate_every` steps, which must be a multiple. The types of the latents are looked at
-    every `monitor_every` steps, a multiple too, on `monitor_items` items: by default every 100 steps, and not more
+    every `monitor_every` steps, a multiple too, on `monitor_items` items: by default every 200 steps, and not more
     than 300 times; 0 turns it off.
     """
 

@@ -39,7 +39,7 @@ class Task:
         """The task of training `members` inside `module`."""
         kept, _, _ = PRECISIONS[plan.precision]
         latents = torch.tensor([member.latents for member in members])
-        widest = int(latents.max())
+        widest = len(module.latent_mask)
         values = [strengths(member.objective) for member in members]
         return cls(
             module.to(device=device, dtype=kept),
@@ -52,6 +52,13 @@ class Task:
             torch.tensor([[member.learning_rate] for member in members], dtype=kept, device=device),
             torch.tensor([member.seed for member in members], device=device),
         )
+
+    def seat(self, members: tuple[Member, ...]) -> None:
+        """Put other members in the places of the present ones, in the same tensors, which programs may hold."""
+        other = Task.of(self.module, members, self.plan, self.masks.device)
+        pairs = [(self.strengths[name], value) for name, value in other.strengths.items()]
+        for mine, theirs in [*pairs, (self.masks, other.masks), (self.rates, other.rates), (self.seeds, other.seeds)]:
+            mine.copy_(theirs)
 
     def terms(
         self,

@@ -48,22 +48,28 @@ class Trainer:
         data: Dataset,
         held_out: Dataset | None = None,
         device: torch.device | str = "cpu",
+        latents: int | None = None,
     ) -> None:
+        """`latents` makes the program wider than its members, so that wider ones can take their places."""
         self.architecture, self.members, self.plan = architecture, tuple(members), plan
         check_members(self.members)
         self.device = torch.device(device)
         on_host = self.device.type == "cpu"
         self.data = data if on_host else _resident(data, self.device)
-        self.held_out = held_out if on_host or held_out is None else _resident(held_out, self.device)
+        self.held_out = None if held_out is None else held_out.draw(plan.evaluation_items)
+        if self.held_out is not None and not on_host:
+            self.held_out = _resident(self.held_out, self.device)
         kept, _, _ = PRECISIONS[plan.precision]
-        widest = max(member.latents for member in self.members)
+        widest = max([member.latents for member in self.members] + [latents or 1])
         module = architecture.build(data.shape, widest, seed=0)
         self.task = Task.of(module, self.members, plan, self.device)
         parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
         self.state = State(0, parameters, empty_slots(plan.optimiser, parameters))
         self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
         alone = len(self.members) == 1 and on_host
-        self.monitor = Monitor(self.task, self.members, self.held_out or self.data)
+        probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
+        self.monitor = Monitor(self.task, self.members, probe if on_host else _resident(probe, self.device))
+        self._layouts: dict[int, Layout] = {}
         self.engine: Alone | Stacked = (Alone if alone else Stacked)(self.task, self.data, self.order)
 
     @property
@@ -80,12 +86,38 @@ class Trainer:
             )
         self.state.restore(state)
 
-    def advance(self) -> list[Row]:
-        """Train to the next row of the history, and evaluate where one is due.
+    def seat(self, members: Sequence[Member], states: Sequence[State | None]) -> None:
+        """Give the places of this ensemble to as many other members, each with its state, or None at its beginning.
+
+        The program, which an accelerator took long to compile, stays as it is.
+        """
+        members, widest = tuple(members), self.task.masks.shape[1]
+        check_members((*self.members, *members))
+        steps = {0 if state is None else state.step for state in states}
+        if len(members) != len(self.members) or len(steps) != 1 or max(one.latents for one in members) > widest:
+            raise ConfigurationError(
+                f"members that take the places of others must be {len(self.members)} of at most {widest} latents that "
+                f"stand at one step, got {len(members)} of at most {max(one.latents for one in members)} latents "
+                f"at the steps {sorted(steps)}."
+            )
+        self.members, self.monitor.members = members, members
+        self.task.seat(members)
+        self.order.forget()
+        self.state.step = steps.pop()
+        for place, (member, state) in enumerate(zip(members, states, strict=True)):
+            own = self._layout(member.latents)
+            begin = self._initial(member) if state is None else self.task.layout.widen(state.parameters[0], own)
+            self.state.parameters[place] = begin.to(self.state.parameters)
+            for name, slot in self.state.slots.items():
+                slot[place] = 0 if state is None else self.task.layout.widen(state.slots[name][0], own).to(slot)
+
+    def advance(self, until: int | None = None) -> list[Row]:
+        """Train to the next row of the history, or to the step `until` before it, and evaluate where that is due.
 
         Stopped on the way, it leaves the state where it was before; on a non-finite number, at the last good step.
         """
         before, stop = self.state.copy(), self.plan.next_stop(self.state.step)
+        stop = stop if until is None else min(stop, until)
         with product_precision(self.plan.precision):
             try:
                 records = self.engine.run(self.state, stop)
@@ -107,19 +139,26 @@ class Trainer:
         """A member as a model of its own, with its own number of latents, on the CPU."""
         own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
         layout = Layout.of(own)
-        vector = self.task.layout.crop(self.state.parameters[member].cpu(), layout)
+        vector = self.member_state(member).parameters[0]
         own.to(vector.dtype).load_state_dict(layout.unpack(vector), strict=True)
         return own.eval()
 
     def member_state(self, member: int) -> State:
         """A member's part of the state, as the model trained alone would have it."""
-        own = Layout.of(self.architecture.build(self.data.shape, self.members[member].latents, seed=0))
+        own = self._layout(self.members[member].latents)
 
         def crop(stacked: Tensor) -> Tensor:
             return self.task.layout.crop(stacked[member].cpu(), own)[None]
 
         slots = {name: crop(slot) for name, slot in self.state.slots.items()}
         return State(self.state.step, crop(self.state.parameters), slots)
+
+    def _layout(self, latents: int) -> Layout:
+        """The layout of a member of so many latents on its own."""
+        if latents not in self._layouts:
+            with torch.device("meta"):
+                self._layouts[latents] = Layout.of(self.architecture.build(self.data.shape, latents, seed=None))
+        return self._layouts[latents]
 
     def _initial(self, member: Member) -> Tensor:
         own = self.architecture.build(self.data.shape, member.latents, member.seed)

@@ -1,0 +1,136 @@
+"""FONDUE by the protocol of the thesis on the full dSprites grid: numbers beside the published ones, and times.
+
+`one` is one seed from a cold start, compilation included. `gaps` is the convolutional net at beta = 1: the trace gap,
+timed, then the other gaps on the same models. `betas` are other betas, all in one program, `connected` is the fully
+connected net. Each prints as it goes, so that a run cut short has shown what it had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+warnings.filterwarnings("ignore")
+
+from vaescope.data import open_dataset
+from vaescope.dimension import estimate, mle
+from vaescope.fondue import fondue
+from vaescope.fondue.axes import Latents
+from vaescope.fondue.estimate import _settings, _setup
+from vaescope.fondue.gaps import GAPS
+from vaescope.fondue.pool import Pool
+from vaescope.fondue.together import Quest, search_together
+from vaescope.objectives import Beta
+from vaescope.training import Member
+
+PUBLISHED = {
+    ("conv", "trace", 0.5): "13.6",
+    ("conv", "trace", 1.0): "10.9 ± 0.7",
+    ("conv", "trace", 2.0): "7.4 ± 0.5",
+    ("conv", "trace", 4.0): "6.3 ± 0.7",
+    ("conv", "dimension", 1.0): "10.1 ± 0.7",
+    ("conv", "information", 1.0): "15.7 ± 0.5",
+    ("fully_connected", "trace", 1.0): "5.2 ± 0.6",
+}
+RATE = 1e-4
+BEGAN = time.monotonic()
+
+
+def say(text: str) -> None:
+    print(f"[{time.monotonic() - BEGAN:6.1f} s] {text}", flush=True)
+
+
+class Table:
+    """One pool of models, and searches in it."""
+
+    def __init__(self, net: str, gaps: Sequence[str], seats: int, options: argparse.Namespace) -> None:
+        data = open_dataset(options.data)
+        settings = _settings({"net": net, "precision": options.precision, "batch": 64, "held_out": 0.1})
+        training, _ = settings.split().of(data)
+        setup = _setup(settings, training, options.period, options.most_periods, 10_000)
+        self.net, self.options, self.axis = net, options, Latents(200)
+        self.pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats)
+
+    def quest(self, gap: str, beta: float, start: int, width: int, most: int, near: bool) -> Quest:
+        member = Member(start, Beta(beta), RATE)
+        return Quest(gap, self.axis, member, start, GAPS[gap]().threshold, width, most, near)
+
+    def answer(self, quests: Sequence[Quest], seeds: int) -> None:
+        began, before = time.monotonic(), self.pool.trained_steps
+        pairs = [(quest, seed) for quest in quests for seed in range(seeds)]
+        answers = search_together(self.pool, pairs, lambda done, words="": None)
+        for place, quest in enumerate(quests):
+            own = answers[place * seeds : (place + 1) * seeds]
+            values = [one.value for one in own]
+            spread = stdev(values) if seeds > 1 else float("nan")
+            beta = quest.member.objective.beta
+            published = PUBLISHED.get((self.net, quest.gap, beta), "")
+            say(
+                f"{self.net}, {quest.gap}, beta {beta:g}: {fmean(values):.1f} ± {spread:.1f} (published {published}) "
+                f"{[int(value) for value in values]}, epochs {[one.periods for one in own]}, "
+                f"stable {sum(one.stable for one in own)} of {seeds}"
+            )
+            say("gaps " + json.dumps({one.seed: {n: round(g, 2) for n, g in one.search.gaps} for one in own}))
+        seconds = time.monotonic() - began
+        steps = self.pool.trained_steps - before
+        say(f"took {seconds:.1f} s, {steps} model-steps, {1e3 * seconds / max(1, steps):.3f} ms per model-step")
+
+
+def one(options: argparse.Namespace) -> None:
+    found = fondue(
+        options.data,
+        seeds=1,
+        batch=64,
+        learning_rate=RATE,
+        precision=options.precision,
+        period=options.period,
+        runs=None,
+    )
+    say(f"one seed from a cold start: {found.summary()}")
+    say(json.dumps([{key: row[key] for key in ("latents", "gap")} for row in found.curve]))
+
+
+def dimension(options: argparse.Namespace) -> None:
+    data = open_dataset(options.data).draw(10_000)
+    say(f"dimension of the data (published 11): {estimate(data).summary()}")
+    say(f"k = 20: {mle(data, 20).summary()}")
+
+
+def gaps(options: argparse.Namespace) -> None:
+    table, most = Table("conv", ("trace", "dimension", "information"), 25, options), options.most_periods
+    table.answer([table.quest("trace", 1.0, 11, 5, most, False)], options.seeds)
+    table.answer([table.quest("dimension", 1.0, 11, 5, most, True)], options.seeds)
+    table.answer([table.quest("information", 1.0, 15, 5, most, True)], options.seeds)
+
+
+def betas(options: argparse.Namespace) -> None:
+    table, most = Table("conv", ("trace",), 30, options), options.most_periods
+    starts = {4.0: 7, 2.0: 8, 0.5: 13}
+    table.answer([table.quest("trace", beta, start, 5, most, True) for beta, start in starts.items()], options.seeds)
+
+
+def connected(options: argparse.Namespace) -> None:
+    table = Table("fully_connected", ("trace",), 15, options)
+    table.answer([table.quest("trace", 1.0, 5, 5, min(options.most_periods, 3), True)], options.seeds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stages", nargs="+", choices=["one", "dimension", "gaps", "betas", "connected"])
+    parser.add_argument("--data", default="dsprites")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--period", type=int, help="steps instead of an epoch, to try the script out")
+    parser.add_argument("--precision", default="bfloat16")
+    parser.add_argument("--most-periods", type=int, default=4)
+    options = parser.parse_args()
+    for stage in options.stages:
+        globals()[stage](options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""What FONDUE searches over: numbers of latents, or the strength of an objective at a given number."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from vaescope.checks import finite_number, whole_number
+from vaescope.errors import ConfigurationError
+from vaescope.objectives import strengths
+from vaescope.training import Member
+
+LATENTS = "latents"
+STEPS_PER_DOUBLING = 4
+
+
+class Axis(Protocol):
+    """Positions 1, 2, ... up to `largest`, along which the gap rises, and what stands at each."""
+
+    @property
+    def name(self) -> str:
+        """What is searched over."""
+
+    @property
+    def largest(self) -> int:
+        """The last position."""
+
+    def value(self, position: int) -> float:
+        """What stands at a position."""
+
+    def position(self, value: float) -> int:
+        """The position nearest to a value."""
+
+    def member(self, position: int, member: Member) -> Member:
+        """The member with what stands at a position."""
+
+    def of(self, member: Member) -> float:
+        """What a member has of it."""
+
+
+@dataclass(frozen=True)
+class Latents:
+    """Numbers of latents from 1 to `largest`."""
+
+    largest: int
+    name: str = LATENTS
+
+    def value(self, position: int) -> int:
+        return position
+
+    def position(self, value: float) -> int:
+        return min(max(1, round(value)), self.largest)
+
+    def member(self, position: int, member: Member) -> Member:
+        return dataclasses.replace(member, latents=position)
+
+    def of(self, member: Member) -> int:
+        return member.latents
+
+
+@dataclass(frozen=True)
+class Strength:
+    """Strengths of an objective, such as beta, in even steps of its logarithm from `lowest` to `highest`."""
+
+    name: str
+    lowest: float = 2.0**-6
+    highest: float = 2.0**12
+    steps_per_doubling: int = STEPS_PER_DOUBLING
+
+    def __post_init__(self) -> None:
+        finite_number("the lowest strength", self.lowest, above=0)
+        finite_number("the highest strength", self.highest, above=self.lowest)
+        whole_number("steps_per_doubling", self.steps_per_doubling, 1)
+
+    @property
+    def largest(self) -> int:
+        return 1 + math.floor(math.log2(self.highest / self.lowest) * self.steps_per_doubling + 1e-9)
+
+    def value(self, position: int) -> float:
+        return self.lowest * 2.0 ** ((position - 1) / self.steps_per_doubling)
+
+    def position(self, value: float) -> int:
+        place = 1 + round(math.log2(value / self.lowest) * self.steps_per_doubling)
+        return min(max(1, place), self.largest)
+
+    def member(self, position: int, member: Member) -> Member:
+        objective: Any = dataclasses.replace(member.objective, **{self.name: self.value(position)})
+        return dataclasses.replace(member, objective=objective)
+
+    def of(self, member: Member) -> float:
+        return strengths(member.objective)[self.name]
+
+
+def axis_over(name: str, largest: int, objective: Any) -> Latents | Strength:
+    """The axis called `name`: 'latents', or one of the objective's strengths."""
+    if name == LATENTS:
+        return Latents(largest)
+    known = strengths(objective)
+    if name not in known:
+        raise ConfigurationError(
+            f"over must be {LATENTS!r} or a strength of {type(objective).__name__} ({', '.join(known)}), got {name!r}."
+        )
+    return Strength(name)

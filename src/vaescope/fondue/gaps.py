@@ -1,0 +1,218 @@
+"""The gaps that FONDUE searches over: traces, intrinsic dimensions or information (Bonheme, 8.3, 8.4.2 and 8.8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.checks import finite_number, whole_number
+from vaescope.data import Dataset
+from vaescope.dimension import mle
+from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.numerics import linalg, renyi
+from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
+from vaescope.representation import Representation
+
+AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
+CHUNK = 1024  # codes decoded at once
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one trained model shows: itself, the items it is probed with, and their codes, in the same order."""
+
+    model: nn.Module
+    items: Dataset
+    codes: Representation
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The two terms of a gap."""
+
+    minuend: float
+    subtrahend: float
+
+    @property
+    def gap(self) -> float:
+        """minuend - subtrahend without the last rounding of float64: 4.99 - 5 is -0.01, hence within that threshold."""
+        difference = self.minuend - self.subtrahend
+        largest = max(abs(self.minuend), abs(self.subtrahend))
+        if not 0 < largest < 1e14:
+            return difference
+        return round(difference, 14 - math.floor(math.log10(largest)))
+
+
+class Gap(Protocol):
+    """What FONDUE searches over: at most `threshold` for too few latents and for just enough, above it for too many."""
+
+    @property
+    def threshold(self) -> float:
+        """The gap up to which a number of latents is not too large."""
+
+    def __call__(self, evidence: Evidence) -> Reading | float:
+        """The gap of one trained model, as its two terms or as a number."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Tr Var[Z] - Tr Var[M], the gap of FONDUE (Bonheme, theorem 8.3.1, Algorithms 1 and 2).
+
+    About 0 while all latents are active, and 1 more for each passive one (theorems 8.3.1 and 8.3.2): with a threshold
+    below 1 the search allows only active latents, with one of at least 1 also mixed ones (theorem 8.3.3). Z is one
+    draw for each item, and the covariances divide by items - 1.
+    """
+
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite_number("threshold", self.threshold)
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        tables = tables_of(evidence.codes)
+        sampled, mean = (float(linalg.covariance(tables[name]).trace()) for name in (SAMPLED, MEAN))
+        return Reading(sampled, mean)
+
+
+@dataclass(frozen=True)
+class IntrinsicDimension:
+    """IDE_Z - IDE_M, maximum likelihood estimates with `k` neighbours, on the codes' device (Bonheme, Algorithms 5-6).
+
+    About the number of passive and mixed latents (section 8.8.2). Codes that are the same for all items, as the means
+    of a model that has collapsed are, have the dimension 0.
+    """
+
+    threshold: float = 1.0
+    k: int = 20
+    averaging: str = AVERAGINGS[0]
+
+    def __post_init__(self) -> None:
+        finite_number("threshold", self.threshold)
+        whole_number("k", self.k, 3)
+        if self.averaging not in AVERAGINGS:
+            raise unknown_name("averaging", self.averaging, AVERAGINGS)
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        tables = tables_of(evidence.codes)
+        return Reading(self._dimension(tables[SAMPLED], SAMPLED), self._dimension(tables[MEAN], MEAN))
+
+    def _dimension(self, table: Float[Tensor, "items latents"], name: str) -> float:
+        if bool((table == table[0]).all()):
+            return 0.0
+        try:
+            # The interval is not used, and one subset is the cheapest.
+            return mle(table, self.k, self.averaging, subsamples=1).dimension
+        except DataError as error:
+            raise DataError(f"the {name} codes have no intrinsic dimension: {error}") from error
+
+
+@dataclass(frozen=True)
+class Information:
+    """H(z) - I(x, x_hat), matrix-based Rényi entropies of order `alpha` in bits (FONDUE_IB; Bonheme, section 8.4.2).
+
+    The sign is the other way round from that of the trace: below 0 for fewer latents than needed, about 0 from there
+    on. Hence the threshold below 0.
+
+    The entropies are those of blocks of about `block` items, as even as can be. Both terms are truncated to `decimals`
+    in each block (None: not at all) and then averaged over the blocks, as in the thesis' code; z is the sampled code,
+    and x_hat the mean of p(x|z).
+    """
+
+    threshold: float = -0.01
+    block: int = 1000
+    alpha: float = 2.0
+    decimals: int | None = 2
+
+    def __post_init__(self) -> None:
+        finite_number("threshold", self.threshold)
+        whole_number("block", self.block, 2)
+        finite_number("alpha", self.alpha, above=0)
+        if self.decimals is not None:
+            whole_number("decimals", self.decimals, 0, 6)
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        blocks = [self._terms(*arrays) for arrays in _blocks(evidence, self.block)]
+        entropy, information = (self._average(terms) for terms in zip(*blocks, strict=True))
+        return Reading(entropy, information)
+
+    def _terms(self, codes: Tensor, items: Tensor, reconstructions: Tensor) -> tuple[float, float]:
+        alpha = float(self.alpha)
+        shared = renyi.mutual_information(renyi.gram(items), renyi.gram(reconstructions), alpha)
+        return renyi.entropy(renyi.gram(codes), alpha), shared
+
+    def _average(self, terms: tuple[float, ...]) -> float:
+        if self.decimals is None:
+            return math.fsum(terms) / len(terms)
+        step = 10**self.decimals
+        # Whole steps have exact sums. A term that rounding alone keeps below a step is on it.
+        return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
+
+
+GAPS: dict[str, type[Any]] = {"dimension": IntrinsicDimension, "information": Information, "trace": Trace}
+
+
+def read(gap: Gap | Callable[[Evidence], Reading | float], evidence: Evidence) -> Reading:
+    """What a gap, one of ours or the user's own, says of one trained model: two finite terms; a number has one."""
+    if not callable(gap) or isinstance(gap, type):
+        raise ConfigurationError(
+            f"gap must be one of {', '.join(GAPS)}, or a function or object that takes the evidence, got {gap!r}."
+        )
+    name = getattr(gap, "__name__", type(gap).__name__)
+    answer: Any = gap(evidence)
+    terms = (answer.minuend, answer.subtrahend) if isinstance(answer, Reading) else (answer, 0.0)
+    for term in terms:
+        if not isinstance(term, Real) or isinstance(term, bool):
+            raise ConfigurationError(
+                f"the gap {name} must return a number or a Reading of two numbers, got {answer!r} of type "
+                f"{type(answer).__name__}; return float(...) of it if it is one."
+            )
+        if not math.isfinite(term):
+            raise DataError(f"the gap {name} must be finite, got {answer!r}; look for diverged training.")
+    return Reading(float(terms[0]), float(terms[1]))
+
+
+def _blocks(evidence: Evidence, size: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Codes, items and reconstructions of each block, as rows on the model's device."""
+    model, items = evidence.model, evidence.items
+    sampled = tables_of(evidence.codes)[SAMPLED]
+    if len(items) != len(sampled):
+        raise DataError(
+            f"the codes must have one row for each item, got {len(sampled)} rows for the {len(items)} items of "
+            f"{items.name!r}. Encode these items."
+        )
+    device = next((parameter.device for parameter in model.parameters()), sampled.device)
+    blocks = max(1, round(len(items) / size))
+    for first in range(blocks):
+        # Items far apart in the order, since one block of sorted items would be unlike the whole.
+        index = torch.arange(first, len(items), blocks, device=device)
+        codes = sampled[index.to(sampled.device)].to(device)
+        yield codes, items.batch(index).flatten(1), _reconstructions(model, codes)
+
+
+@torch.no_grad()
+def _reconstructions(model: Any, codes: Float[Tensor, "items latents"]) -> Float[Tensor, "items dimensions"]:
+    if not callable(getattr(model, "decode", None)):
+        raise ConfigurationError(
+            f"the gap Information needs a model with decode, which {type(model).__name__} has not; use another gap."
+        )
+    parts = []
+    for chunk in codes.split(CHUNK):
+        # The mean of a bare tensor is a method.
+        mean = getattr(model.decode(chunk), "mean", None)
+        if not isinstance(mean, Tensor):
+            raise ConfigurationError(
+                f"{type(model).__name__}.decode must return a distribution whose mean is a tensor of items, for the "
+                "gap Information to compare it with the data; return one, or use another gap."
+            )
+        parts.append(mean.flatten(1))
+    rows = torch.cat(parts)
+    if not bool(torch.isfinite(rows).all()):
+        raise DataError("the reconstructions must hold finite numbers, but some do not; look for diverged training.")
+    return rows
