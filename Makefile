@@ -8,8 +8,8 @@ PIP := -m pip install --quiet --disable-pip-version-check --constraint constrain
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vaescope datasets
-	$(BIN)/vaescope fit dsprites-small --latents 8 --beta 1,16 --steps 400 --learning-rate 1e-3 --runs demo
+	$(BIN)/vaescope fondue dsprites-small --runs demo
+	$(BIN)/vaescope fit dsprites-small --latents 12 --beta 1,16 --steps 400 --learning-rate 1e-3 --runs demo
 	$(BIN)/python examples/diagnose_runs.py demo
 
 test: $(VENV)/.developed

@@ -16,6 +16,12 @@ class Report(Protocol):
     def __call__(self, done: int, words: str = "") -> None: ...
 
 
+def saying(words: str) -> None:
+    """Tell people what comes next, on a terminal only."""
+    if sys.stderr.isatty():
+        print(words, file=sys.stderr)
+
+
 @contextmanager
 def progress_bar(title: str, total: int | None, show: bool | None = None) -> Iterator[Report]:
     """A bar on stderr over `total` steps (None when unknown); shown on a terminal, or as `show` says."""

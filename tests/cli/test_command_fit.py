@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from vaescope import cli
-from vaescope.cli.fit import numbers, parse_settings
+from vaescope.cli.parts import numbers, parse_settings
 from vaescope.cli.tables import print_json, print_table
 from vaescope.errors import ConfigurationError
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from vaescope.cli import app
 from vaescope.data import DATASETS, open_dataset
 from vaescope.errors import UnknownNameError
+from vaescope.fondue import GAPS
 from vaescope.likelihoods import LIKELIHOODS, Gaussian
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import INITIALISATIONS, MLP, NETS, Conv, FullyConnected
@@ -27,6 +28,7 @@ from vaescope.training import OPTIMISERS, PRECISIONS, AMSGrad
 # What the command line calls it -> the table.
 TABLES: dict[str, Mapping[str, Any]] = {
     "data": DATASETS,
+    "gap": GAPS,
     "initialisation": INITIALISATIONS,
     "likelihood": LIKELIHOODS,
     "model": MODELS,
@@ -64,7 +66,7 @@ def test_an_entry_says_what_it_is(kind: str, name: str) -> None:
         assert not text.startswith(f"{entry.__name__}(")
 
 
-@pytest.mark.parametrize("kind", ["likelihood", "net", "objective", "optimiser", "posterior", "prior"])
+@pytest.mark.parametrize("kind", ["gap", "likelihood", "net", "objective", "optimiser", "posterior", "prior"])
 def test_every_variant_with_options_is_a_frozen_data_class(kind: str) -> None:
     for variant in TABLES[kind].values():
         assert dataclasses.is_dataclass(variant)
@@ -130,9 +132,9 @@ def output_of(*arguments: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", result.output)
 
 
-def help_of(option: str) -> str | None:
-    """What `vaescope fit --help` says about an option, up to the next option; None when there is no such option."""
-    found = re.search(rf"--{option} (.*?)(?=\s--[a-z]|\Z)", output_of("fit", "--help"), re.DOTALL)
+def help_of(option: str, command: str = "fit") -> str | None:
+    """What `--help` of a command says about an option, up to the next option; None when there is no such option."""
+    found = re.search(rf"--{option} (.*?)(?=\s--[a-z]|\Z)", output_of(command, "--help"), re.DOTALL)
     return found[1] if found else None
 
 
@@ -143,7 +145,16 @@ def test_a_table_has_an_option_of_fit(kind: str) -> None:
     assert help_of(kind) is not None
 
 
+# An autoencoder has no posterior variance, and so no gap.
+NOT_SEARCHED = {"autoencoder", "deterministic"}
+
+
 @pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data"}))
+def test_fondue_offers_all_that_it_can_search_with(kind: str) -> None:
+    assert set(TABLES[kind]) - NOT_SEARCHED <= words_of(help_of(kind, "fondue") or "")
+
+
+@pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data", "gap"}))
 def test_the_help_of_an_option_names_all_that_it_takes(kind: str) -> None:
     text = help_of(kind)
     if text is None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from vaescope import progress
 from vaescope.data import Dataset
 from vaescope.data.arrays import from_array
 from vaescope.errors import ConfigurationError, LatentError, RunError, UnknownNameError
@@ -23,8 +18,6 @@ from vaescope.numerics import counter
 from vaescope.objectives import Beta
 from vaescope.runs import Run, Store
 from vaescope.training import Trainer
-
-module = importlib.import_module("vaescope.fondue.elbow")
 
 SMALL: dict[str, Any] = {
     "net": {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]},
@@ -95,67 +88,12 @@ def test_an_autoencoder_on_clusters_bends_where_the_data_do_and_knows_them(tmp_p
     assert found.points[-1].accuracy_sd is None
 
 
-def codes_that_hold(column: np.ndarray | None) -> Any:
-    """An encoder whose code is a column beside noise, or noise alone."""
-
-    def encode(model: Any, data: Any, device: Any) -> Any:
-        codes = np.random.default_rng(1).normal(size=(len(data), 2))
-        if column is not None:
-            codes[:, 1] = column[data.index.numpy()]
-        return SimpleNamespace(mean=torch.from_numpy(codes))
-
-    return encode
-
-
-def test_codes_that_hold_the_label_predict_it_perfectly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "encode", codes_that_hold(CLUSTER))
-    found = elbow(from_array(ROWS, labels=CLUSTER), [1, 2], seeds=(0, 1), runs=tmp_path, **SMALL)
-    assert [point.accuracies for point in found.points] == [(1.0, 1.0), (1.0, 1.0)]
-    assert found.points[0].accuracy_sd == 0
-    assert found.targets == ("label",)
-
-
-def test_noise_predicts_as_well_as_the_majority_guess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    often = (np.random.default_rng(2).random(4000) < 0.1).astype(np.int64)
-    rows = np.random.default_rng(3).normal(size=(4000, 3))
-    monkeypatch.setattr(module, "encode", codes_that_hold(None))
-    found = elbow(from_array(rows, labels=often), [1], runs=tmp_path, **SMALL)
-    held_out = from_array(rows, labels=often).split(0.25)[1].labels
-    assert held_out is not None
-    assert found.majority == pytest.approx(1 - float(held_out.double().mean()))
-    assert found.points[0].accuracy == pytest.approx(found.majority, abs=0.02)
-
-
-def test_rare_classes_do_not_spoil_the_trees() -> None:
-    codes = np.random.default_rng(0).normal(size=(6000, 3))
-    bins = np.clip((codes[:, 0] * 10 / 6 + 5).astype(int), 0, 9)
-    assert module._score(codes, bins, 4000) > 0.95
-
-
-def test_items_limit_what_is_learned_from_and_tested_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[int, int]] = []
-    monkeypatch.setattr(
-        module, "_score", lambda codes, column, learning: seen.append((learning, len(codes) - learning)) or 1.0
-    )
-    elbow(labelled(), [1], items=60, runs=tmp_path, **SMALL)
-    elbow(labelled(), [1], runs=tmp_path, **SMALL)
-    assert seen == [(60, 30), (60, 30), (300, 100), (300, 100)]
-
-
-def test_what_is_tested_was_held_out_of_training() -> None:
-    data = labelled()
-    drawn, learning = module._drawn(data, module.Split(0.25, 0), 1000)
-    training, held_out = data.split(0.25, 0)
-    assert learning == 300
-    assert set(drawn.index[:learning].tolist()) == set(training.index.tolist())
-    assert set(drawn.index[learning:].tolist()) == set(held_out.index.tolist())
-
-
-def test_a_label_that_repeats_a_factor_counts_once() -> None:
-    factors = np.stack([CLUSTER, COIN], axis=1)
-    assert list(module._targets(from_array(ROWS, factors=factors, labels=COIN), 400)) == ["factor 0", "factor 1"]
-    own = module._targets(from_array(ROWS, factors=factors, factor_names=("label", "b"), labels=CLUSTER + COIN), 400)
-    assert list(own) == ["label", "b", "class label"]
+def test_each_size_has_the_accuracies_of_its_own_runs(tmp_path: Path) -> None:
+    found = elbow(labelled(), [1, 3], seeds=[0, 1], learning_rate=1e-2, runs=tmp_path, **SMALL)
+    for point in found.points:
+        (alone,) = elbow(labelled(), [point.latents], seeds=[0, 1], learning_rate=1e-2, runs=tmp_path, **SMALL).points
+        assert alone == point
+    assert found.points[0].accuracies != found.points[1].accuracies
 
 
 def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,24 +102,6 @@ def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert elbow(labelled(), (1, 3, 1), seeds=(0, 1, 1), runs=tmp_path, **SMALL) == first
     assert [point.latents for point in first.points] == [1, 3]
     assert len(list(Store(tmp_path).runs())) == 4
-
-
-def test_progress_bars_do_not_nest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_bars: list[str] = []
-    titles: list[str] = []
-
-    @contextmanager
-    def bar(title: str, total: int | None, show: bool | None = None) -> Iterator[Any]:
-        assert not open_bars
-        open_bars.append(title)
-        titles.append(title)
-        yield lambda done, words="": None
-        open_bars.pop()
-
-    monkeypatch.setattr(progress, "progress_bar", bar)
-    elbow(labelled(), [1, 2], runs=tmp_path, **SMALL)
-    assert titles.count("encoding array") == 2
-    assert titles[-1] == "predicting array"
 
 
 def test_data_without_labels_have_no_accuracy_and_the_summary_says_so(tmp_path: Path) -> None:
@@ -339,7 +259,7 @@ def test_more_latents_than_dimensions_are_named(tmp_path: Path) -> None:
         elbow(ROWS, [2, 7], runs=tmp_path, **SMALL)
 
 
-@pytest.mark.parametrize("option", ["classifier", "model", "stepps"])
+@pytest.mark.parametrize("option", ["model", "stepps"])
 def test_an_unknown_name_lists_the_known(option: str, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="must be one of"):
         elbow(ROWS, [2], runs=tmp_path, **{**SMALL, option: "forest"})

@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from vaescope.cli import datasets, diagnose, fit, runs
+from vaescope.cli import datasets, diagnose, fit, fondue, runs
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("datasets")(datasets.datasets)
+app.command("fondue")(fondue.fondue)
 app.command("fit")(fit.fit)
 app.command("diagnose")(diagnose.diagnose)
 app.add_typer(runs.app, name="runs")

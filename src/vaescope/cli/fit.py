@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json as json_format
 import shlex
 from itertools import product
 from typing import Annotated, Any
 
 import typer
 
+from vaescope.cli.parts import given, numbers, opened, parse_settings, part, table
 from vaescope.errors import ConfigurationError
-
-PARTS = ("data", "net", "posterior", "prior", "likelihood", "optimiser", "objective")
 
 
 def fit(
@@ -56,7 +54,7 @@ def fit(
         raise ConfigurationError(f"give --beta or --set objective.beta, not both; got --beta {beta}.")
     betas = numbers("beta", beta, float) if beta is not None else [None]
     members = [
-        Member(size, _table(objective, {**options["objective"], **_given(beta=strength)}), rate, start)
+        Member(size, table(objective, {**options["objective"], **given(beta=strength)}), rate, start)
         for size, strength, rate, start in product(
             numbers("latents", latents, int),
             betas,
@@ -65,14 +63,14 @@ def fit(
         )
     ]
     trained = fit_many(
-        _opened(data, options["data"]) if options["data"] else data,
+        opened(data, options["data"]) if options["data"] else data,
         members,
         model=model,
-        net=_part("net", net, options),
-        posterior=_part("posterior", posterior, options),
-        prior=_part("prior", prior, options),
-        likelihood=_part("likelihood", likelihood, options),
-        optimiser=_part("optimiser", optimiser, options),
+        net=part("net", net, options),
+        posterior=part("posterior", posterior, options),
+        prior=part("prior", prior, options),
+        likelihood=part("likelihood", likelihood, options),
+        optimiser=part("optimiser", optimiser, options),
         **{"initialisation": initialisation, "batch": batch, "steps": steps, "epochs": epochs},
         **{"precision": precision, "held_out": held_out, "device": device, "runs": runs},
     )
@@ -81,61 +79,6 @@ def fit(
         print_json(rows)
     else:
         _show(rows, runs)
-
-
-def _opened(data: str, options: dict[str, Any]) -> Any:
-    """The data set with options that came as text, and so may be of any type."""
-    from vaescope.data import open_dataset
-
-    try:
-        return open_dataset(data, **options)
-    except TypeError as error:
-        given = " ".join(f"--set data.{name}={value}" for name, value in options.items())
-        raise ConfigurationError(f"{data} must be given options of the right type, got {given} ({error}).") from error
-
-
-def numbers(option: str, values: str, kind: type[int] | type[float]) -> list[Any]:
-    """The numbers of a comma-separated list."""
-    try:
-        return [kind(value) for value in values.split(",")]
-    except ValueError:
-        wanted = "whole numbers" if kind is int else "numbers"
-        raise ConfigurationError(f"--{option} must be {wanted} separated by commas, got {values!r}.") from None
-
-
-def parse_settings(settings: list[str]) -> dict[str, dict[str, Any]]:
-    """PART.OPTION=VALUE into a table of options for each part; values are JSON, or else text."""
-    options: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        part, dot, option = path.partition(".")
-        if not (equals and dot and option and part in PARTS):
-            raise ConfigurationError(
-                f"--set must be PART.OPTION=VALUE with PART one of {', '.join(PARTS)}, got {setting!r}."
-            )
-        try:
-            options[part][option] = json_format.loads(value)
-        except ValueError:
-            options[part][option] = value
-    return options
-
-
-def _part(name: str, chosen: str | None, options: dict[str, dict[str, Any]]) -> Any:
-    if not options[name]:
-        return chosen
-    if chosen is None:
-        raise ConfigurationError(
-            f"--set {name}.{next(iter(options[name]))} needs --{name} to say which {name} it is for."
-        )
-    return _table(chosen, options[name])
-
-
-def _table(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, **options}
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _show(rows: list[dict[str, Any]], runs: str) -> None:

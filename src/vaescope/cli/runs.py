@@ -22,12 +22,17 @@ def runs(context: typer.Context, folder: Folder = "runs", json: Json = False) ->
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
     from vaescope.cli.tables import columns_of, print_json, print_table
+    from vaescope.fondue.keeping import kept_results
     from vaescope.runs import Store, summary
 
     rows = [summary(run) for run in Store(Path(folder)).runs()]
+    searches = kept_results(Path(folder))
     if json:
         print_json(rows)
-    elif not rows:
+        return
+    for search in searches:
+        print(search["summary"])
+    if not rows:
         print(f"no runs in {folder}; train one with `vaescope fit dsprites-small --steps 200`")
     else:
         hidden = {"items", "likelihood", "batch", "train_gradient_norm"}

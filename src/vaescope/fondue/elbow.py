@@ -1,7 +1,4 @@
-"""The elbow check of a number of latents: what fully trained models of a few sizes lose and hold (Bonheme, 8.5.2).
-
-Figures 8.5 to 8.8 show reconstruction loss and accuracy against the number of latents, with the chosen one marked.
-"""
+"""The elbow check of a number of latents: what trained models of a few sizes lose and hold (Bonheme, figures 8.5-8)."""
 
 from __future__ import annotations
 
@@ -12,34 +9,21 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
-import torch
-
 from vaescope.checks import whole_number
-from vaescope.data import Dataset, Subset, open_dataset
-from vaescope.errors import ConfigurationError, RunError, unknown_name
-from vaescope.numerics import counter
+from vaescope.data import open_dataset
+from vaescope.errors import ConfigurationError, RunError
+from vaescope.fondue.predicting import predict
 from vaescope.objectives import Beta
-from vaescope.progress import follow
-from vaescope.representation import encode
-from vaescope.runs import Run, Settings, Split, fit_many
+from vaescope.runs import Run, Settings, fit_many
 from vaescope.training import Member
 
 SHARES = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)
-CLASSIFIERS = ("trees",)
-# Small trees, as in scikit-learn's exact boosting. Without the penalty, rare classes make its fast boosting diverge:
-# .43 instead of .99 right answers on 10 even bins of a Gaussian code.
-TREES = {"max_iter": 50, "max_leaf_nodes": 8, "min_samples_leaf": 5, "learning_rate": 0.1, "l2_regularization": 10.0}
-LONG = 3e7  # trees x training items, about two seconds of one core
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Point:
-    """The models of one size: mean and deviation over seeds (None for one seed), and the value of each seed.
-
-    Losses are reconstruction losses on held-out items; accuracies are None where there is nothing to predict.
-    """
+    """One size: held-out losses and accuracies (if any) by seed, their means, and deviations (None for one seed)."""
 
     latents: int
     losses: tuple[float, ...]
@@ -73,22 +57,20 @@ class Elbow:
         """
         first, last = self.points[0], self.points[-1]
         noise = max([point.loss_sd or ROUNDING * abs(point.loss) for point in self.points])
-        depths: dict[int, float] = {}
+        depths = {0: noise}  # what a knee must pass
         for point in self.points[1:-1]:
             way = (point.latents - first.latents) / (last.latents - first.latents)
-            depth = first.loss + way * (last.loss - first.loss) - point.loss
             # A loss that only rises bends too, but nothing is won at its bend.
-            if min(depth, first.loss - point.loss) > noise:
-                depths[point.latents] = depth
-        return max(depths, key=depths.__getitem__, default=None)
+            if first.loss - point.loss > noise:
+                depths[point.latents] = first.loss + way * (last.loss - first.loss) - point.loss
+        return max(depths, key=depths.__getitem__) or None
 
     @property
     def agrees(self) -> bool | None:
         """Whether the chosen number lies within the sizes tried on both sides of the elbow; None without either."""
         if self.elbow is None or self.chosen is None:
             return None
-        below, above = self._beside(self.elbow)
-        return below <= self.chosen <= above
+        return self._beside(self.elbow)[0] <= self.chosen <= self._beside(self.elbow)[1]
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each size."""
@@ -129,17 +111,15 @@ class Elbow:
         first, lowest = self.points[0], min(self.points, key=lambda point: point.loss)
         start = f"{first.loss:.4g} with {_count(first.latents)}"
         if lowest is first:
-            others = ", the lowest of all sizes" if len(self.points) > 1 else ""
-            return f"the reconstruction loss is {start}{others}"
+            return f"the reconstruction loss is {start}" + (", the lowest of all sizes" if len(self.points) > 1 else "")
         shares = [
             f", {(first.loss - point.loss) / (first.loss - lowest.loss):.0%} of it with {point.latents}"
             for point in self.points
             if point.latents in self._marked() and first.latents < point.latents < lowest.latents
         ]
-        last = self.points[-1]
+        last, end = self.points[-1], f"{lowest.loss:.4g} with {lowest.latents}{''.join(shares)}"
         after = "" if last is lowest else f", and is {last.loss:.4g} with {last.latents}"
-        fall = f"from {start} to {lowest.loss:.4g} with {lowest.latents}"
-        return f"the reconstruction loss falls {fall}{''.join(shares)}{after}"
+        return f"the reconstruction loss falls from {start} to {end}{after}"
 
     def _predicted(self) -> str:
         if self.majority is None:
@@ -159,7 +139,6 @@ def elbow(
     learning_rate: float = 1e-4,
     seeds: Iterable[int] = (0,),
     items: int = 10_000,
-    classifier: str = "trees",
     **settings: Any,
 ) -> Elbow:
     """Train a model of each size and seed, and see where its losses flatten; what was trained before is not again.
@@ -168,15 +147,12 @@ def elbow(
         data: as for `fit`; factors and labels that vary are predicted, each on its own, from the mean representation.
         sizes: numbers of latents to train; see `default_sizes`.
         chosen: the number of latents to compare with, tried or not.
-        items: at most so many training items teach the classifier, and half as many held-out ones test it.
-        classifier: 'trees', gradient-boosted.
+        items: at most so many training items teach the trees that predict, half as many held-out ones test them.
         settings: those of `fit`. The loss is that on its held-out items, at most `evaluation_items` of them.
     """
     latents, seeds = sorted(_distinct("sizes", sizes, 1)), _distinct("seeds", seeds, 0)
     chosen = None if chosen is None else whole_number("chosen", chosen, 1)
     items = whole_number("items", items, 2)
-    if classifier not in CLASSIFIERS:
-        raise unknown_name("classifier", classifier, CLASSIFIERS)
     known = Settings.of(settings)
     if not known.held_out:
         raise ConfigurationError("held_out must be above 0: the elbow is that of losses on held-out items, got 0.")
@@ -184,16 +160,12 @@ def elbow(
     members = [Member(size, objective, learning_rate, seed) for size in latents for seed in seeds]
     # A run remembers the name or path that it was trained on, and can be diagnosed by it.
     runs = fit_many(data if isinstance(data, str | Path) else opened, members, **settings)
-    losses = [_loss(run) for run in runs]
-    drawn, learning = _drawn(opened, known.split(), items)
-    targets = _targets(drawn, learning)
-    accuracies = _accuracies(runs, drawn, list(targets.values()), learning, known.chosen_device())
-    points = []
-    for place, size in enumerate(latents):
-        own = slice(place * len(seeds), (place + 1) * len(seeds))
-        points.append(Point(size, tuple(losses[own]), tuple(accuracies[own]) or None))
-    majority = fmean(_majority(column, learning) for column in targets.values()) if targets else None
-    return Elbow(chosen, tuple(points), tuple(targets), majority)
+    losses = tuple(_loss(run) for run in runs)
+    predicted = predict(runs, opened, known, items)
+    parts = [slice(first, first + len(seeds)) for first in range(0, len(runs), len(seeds))]
+    pairs = zip(latents, parts, strict=True)
+    points = tuple(Point(size, losses[own], predicted.accuracies[own] or None) for size, own in pairs)
+    return Elbow(chosen, points, predicted.targets, predicted.majority)
 
 
 def default_sizes(chosen: int, limit: int) -> tuple[int, ...]:
@@ -221,57 +193,6 @@ def _loss(run: Run) -> float:
             f"{_count(run.configuration.member.latents)}. Lower the learning rate, or look at the held-out items."
         )
     return loss
-
-
-def _drawn(data: Dataset, split: Split, items: int) -> tuple[Subset, int]:
-    """Items from both sides of the split, first those to learn from, and how many these are."""
-    parts = data.split(split.held_out, split.seed)
-    orders = [counter.permutation(torch.tensor(0), "elbow", torch.tensor(0), len(part)) for part in parts]
-    learning, testing = parts[0].index[orders[0][:items]], parts[1].index[orders[1][: items // 2]]
-    return Subset.of(data, torch.cat([learning, testing])), len(learning)
-
-
-def _targets(data: Dataset, learning: int) -> dict[str, np.ndarray]:
-    """The factors and labels that vary among the items to learn from."""
-    columns: dict[str, np.ndarray] = {}
-    if data.factor_table is not None and data.factors is not None:
-        columns = dict(zip(data.factor_table.names, data.factors.numpy().T, strict=True))
-    if data.labels is not None:
-        labels = data.labels.cpu().numpy()
-        # Some sets give one of their factors as the label too: it counts once.
-        if not any(np.array_equal(labels, column) for column in columns.values()):
-            columns["label" if "label" not in columns else "class label"] = labels
-    return {name: column for name, column in columns.items() if len(np.unique(column[:learning])) > 1}
-
-
-def _accuracies(
-    runs: list[Run], data: Dataset, columns: list[np.ndarray], learning: int, device: torch.device
-) -> list[float]:
-    """For each run the mean accuracy over the columns; nothing without any."""
-    if not columns:
-        return []
-    # All are encoded before any is scored: both have progress bars, which do not nest.
-    codes = [encode(run.model, data, device=device).mean.numpy() for run in runs]
-    pairs = [(mean, column) for mean in codes for column in columns]
-    trees = len(runs) * TREES["max_iter"] * sum(len(np.unique(column)) for column in columns)
-    steps = follow(pairs, f"predicting {data.name}", len(pairs), long=trees * learning > LONG)
-    scores = [_score(mean, column, learning) for mean, column in steps]
-    return [fmean(scores[start : start + len(columns)]) for start in range(0, len(scores), len(columns))]
-
-
-def _majority(column: np.ndarray, learning: int) -> float:
-    """The share of test items with the commonest value of those learned from."""
-    values, counts = np.unique(column[:learning], return_counts=True)
-    return float((column[learning:] == values[counts.argmax()]).mean())
-
-
-def _score(codes: np.ndarray, column: np.ndarray, learning: int) -> float:
-    """The share of right answers on the items after the first `learning`, which teach the trees."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    trees = HistGradientBoostingClassifier(**TREES, early_stopping=False, random_state=0)
-    trees.fit(codes[:learning], column[:learning])
-    return float((trees.predict(codes[learning:]) == column[learning:]).mean())
 
 
 def _count(latents: int) -> str:

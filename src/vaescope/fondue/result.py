@@ -97,6 +97,11 @@ class Fondue:
         return all(answer.stable for answer in self.answers)
 
     @property
+    def dimensions(self) -> int:
+        """The number of numbers in one item."""
+        return math.prod(self.data["shape"])
+
+    @property
     def models(self) -> int:
         """How many models were trained."""
         return len(self.looks)

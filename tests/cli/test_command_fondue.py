@@ -1,0 +1,97 @@
+"""`vaescope fondue`: the answer for people and machines, the check, the picture, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from vaescope import cli
+
+RUNNER = CliRunner()
+QUICK = (
+    *("--net", "mlp", "--set", "net.encoder_widths=[12]", "--set", "net.decoder_widths=[12]"),
+    *("--set", "data.dimension=2", "--set", "data.ambient=6", "--set", "data.items=600"),
+    *("--period", "300", "--learning-rate", "3e-3", "--largest", "5", "--seeds", "2", "--most-periods", "3"),
+)
+
+
+def asked(folder: Path, *options: str) -> Result:
+    return RUNNER.invoke(cli.app, ["fondue", "gaussian-manifold", *QUICK, "--runs", str(folder), *options])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("searched")
+
+
+def test_people_get_the_number_the_curve_and_what_to_do_next(folder: Path) -> None:
+    result = asked(folder)
+    assert result.exit_code == 0, result.output
+    first, *lines = result.output.splitlines()
+    assert " latents for gaussian-manifold (" in first
+    assert "2 seeds" in first
+    number = first.split()[0]
+    chosen = [line for line in lines if line.endswith("<- chosen")]
+    assert len(chosen) == 1
+    assert chosen[0].split()[0] == number
+    assert f"`vaescope fit gaussian-manifold --latents {number}`" in lines[-1]
+
+
+def test_machines_get_all_of_it_and_asked_again_nothing_is_trained(folder: Path) -> None:
+    asked(folder)
+    result = asked(folder, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert found["trained_steps"] == 0
+    assert found["latents"] in (1, 2, 3)
+    assert [row["seed"] for row in found["seeds"]] == [0, 1]
+    assert {row["latents"] for row in found["curve"]} >= {found["latents"]}
+    assert found["interval"][0] <= found["mean"] <= found["interval"][1]
+
+
+def test_the_search_begins_where_it_is_told(folder: Path) -> None:
+    found = json.loads(asked(folder, "--init", "3", "--json").output)
+    assert (found["start"], found["dimension"]) == (3, None)
+
+
+def test_runs_show_what_was_searched(folder: Path) -> None:
+    asked(folder)
+    result = RUNNER.invoke(cli.app, ["runs", "--runs", str(folder)])
+    assert "latents for gaussian-manifold (" in result.output
+
+
+def test_the_check_trains_sizes_around_the_answer_and_the_picture_is_written(folder: Path) -> None:
+    picture = folder / "gap.html"
+    result = asked(folder, "--check", "--check-steps", "50", "--plot", str(picture), "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert sum(row["chosen"] for row in found["elbow"]) == 1
+    assert picture.read_text(encoding="utf-8").count("<html") == 1
+
+
+def test_a_strength_can_be_searched_for(folder: Path) -> None:
+    result = asked(folder, "--over", "beta", "--latents", "2", "--seeds", "1", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert found["over"] == "beta"
+    assert found["mean"] >= 0
+    assert "latents" not in found
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--check", "--over", "beta", "--latents", "2"), "--check looks at numbers of latents"),
+        (("--plot", "no/such/folder/gap.html"), "--plot must lie in a folder that is there"),
+        (("--gap", "xyzzy"), "gap must be one of dimension, information, trace"),
+        (("--init", "9"), "init must be a whole number from 1 to 5"),
+        (("--model", "autoencoder"), "FONDUE needs a model with a posterior variance"),
+    ],
+)
+def test_a_mistake_is_one_sentence(folder: Path, options: tuple[str, ...], words: str) -> None:
+    result = asked(folder, *options)
+    assert result.exit_code != 0
+    assert words in str(result.exception)
