@@ -21,9 +21,9 @@ from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle
 from vaescope.fondue import fondue
 from vaescope.fondue.axes import Latents
-from vaescope.fondue.estimate import _settings, _setup
 from vaescope.fondue.gaps import GAPS
 from vaescope.fondue.pool import Pool
+from vaescope.fondue.preparing import chosen_settings, shared_setup
 from vaescope.fondue.together import Quest, search_together
 from vaescope.objectives import Beta
 from vaescope.training import Member
@@ -50,9 +50,9 @@ class Table:
 
     def __init__(self, net: str, gaps: Sequence[str], seats: int, options: argparse.Namespace) -> None:
         data = open_dataset(options.data)
-        settings = _settings({"net": net, "precision": options.precision, "batch": 64, "held_out": 0.1})
+        settings = chosen_settings({"net": net, "precision": options.precision, "batch": 64, "held_out": 0.1})
         training, _ = settings.split().of(data)
-        setup = _setup(settings, training, options.period, options.most_periods, 10_000)
+        setup = shared_setup(settings, training, options.period, options.most_periods, 10_000)
         self.net, self.options, self.axis = net, options, Latents(200)
         self.pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats)
 

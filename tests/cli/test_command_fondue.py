@@ -14,7 +14,7 @@ RUNNER = CliRunner()
 QUICK = (
     *("--net", "mlp", "--set", "net.encoder_widths=[12]", "--set", "net.decoder_widths=[12]"),
     *("--set", "data.dimension=2", "--set", "data.ambient=6", "--set", "data.items=600"),
-    *("--period", "300", "--learning-rate", "3e-3", "--largest", "5", "--seeds", "2", "--most-periods", "3"),
+    *("--period", "300", "--learning-rate", "3e-3", "--seeds", "2", "--most-periods", "3"),
 )
 
 
@@ -87,7 +87,7 @@ def test_a_strength_can_be_searched_for(folder: Path) -> None:
         (("--check", "--over", "beta", "--latents", "2"), "--check looks at numbers of latents"),
         (("--plot", "no/such/folder/gap.html"), "--plot must lie in a folder that is there"),
         (("--gap", "xyzzy"), "gap must be one of dimension, information, trace"),
-        (("--init", "9"), "init must be a whole number from 1 to 5"),
+        (("--init", "9"), "init must be a whole number from 1 to 6"),
         (("--model", "autoencoder"), "FONDUE needs a model with a posterior variance"),
     ],
 )

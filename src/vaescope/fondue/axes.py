@@ -82,6 +82,8 @@ class Strength:
         return self.lowest * 2.0 ** ((position - 1) / self.steps_per_doubling)
 
     def position(self, value: float) -> int:
+        if value <= self.lowest:  # a strength of 0 has no logarithm
+            return 1
         place = 1 + round(math.log2(value / self.lowest) * self.steps_per_doubling)
         return min(max(1, place), self.largest)
 

@@ -72,6 +72,9 @@ class Pool:
     def read(self, wanted: Sequence[tuple[str, Member]], period: int, look: Look) -> dict[tuple[str, Member], Reading]:
         """What each gap says of its member after `period` periods; members not that far are trained."""
         missing = dict.fromkeys(member for gap, member in wanted if (gap, member, period) not in self.readings)
+        for member in missing:
+            if self._reached(member) >= period:
+                del self.states[member]  # its reading was lost: it trains again, to be read again
         for number in range(1, period + 1):
             for group in self._groups([member for member in missing if self._reached(member) < number]):
                 self._train(group, number, look)

@@ -182,7 +182,8 @@ class Fondue:
                 f"{len(open_ended)} of {len(self.answers)} seeds: the true number may be larger."
             )
         if any(answer.search.latents == 0 for answer in self.answers):
-            sentences.append(f"Already the smallest {self.over} has a gap above {self.threshold:g}: {self._why_none()}")
+            least = "one latent" if self.over == LATENTS else f"the smallest {self.over}"
+            sentences.append(f"Already {least} has a gap above {self.threshold:g}: {self._why_none()}")
         again = sorted({value for answer in self.answers for value in answer.search.contradictions})
         if again:
             sentences.append("The gap is not monotone: sizes above the answer are within the threshold again.")

@@ -67,14 +67,21 @@ class _Search:
             self._conclude(end.value)
 
     def _conclude(self, found: SearchResult) -> None:
-        same = self.result is not None and found.latents == self.result.latents and _alive(found)
+        same = self.result is not None and found.latents == self.result.latents and self._alive(found)
         self.result = found
         if same or self.period == self.quest.most_periods:
             value = self.quest.axis.value(found.latents) if found.latents else 0
-            stable = same or self.quest.most_periods == 1 or not _alive(found)
+            stable = same or self.quest.most_periods == 1 or not self._alive(found)
             self.answer = Answer(self.number, value, self.period, stable, found)
         else:
             self._begin()
+
+    def _alive(self, found: SearchResult) -> bool:
+        """Whether at least half of the model's latents are alive: before training none is, yet 1 is within 1."""
+        if found.latents == 0:
+            return False
+        latents = self.quest.axis.member(found.latents, self.quest.member).latents
+        return dict(found.gaps)[found.latents] <= latents / 2
 
     def words(self) -> str:
         """Where the search stands."""
@@ -84,11 +91,6 @@ class _Search:
         low = f"{axis.value(max(within)):.3g}" if within else "0"
         high = "?" if above is None else f"{axis.value(above):.3g}"
         return f"{axis.name} {low} to {high}, period {self.period}"
-
-
-def _alive(found: SearchResult) -> bool:
-    """Whether at least half of the latents found are alive: before training has begun none is, and 1 is within 1."""
-    return found.latents > 0 and dict(found.gaps)[found.latents] <= found.latents / 2
 
 
 def search_together(pool: Pool, quests: Sequence[tuple[Quest, int]], report: Report) -> tuple[Answer, ...]:
