@@ -15,7 +15,7 @@ from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import NETS
-from vaescope.objectives import OBJECTIVES
+from vaescope.objectives import OBJECTIVES, Context
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training.layout import Layout
@@ -53,8 +53,16 @@ def items(shape: tuple[int, ...]) -> Tensor:
     return draw(ITEMS, *shape, seed=0).sigmoid()
 
 
-def noise_of(model: Any, seed: int = 1) -> dict[str, Tensor]:
-    return {name: draw(ITEMS, width, seed=seed) for name, width in model.noise.items()}
+def streams_of(model: Any, objective: str = "beta") -> dict[str, int]:
+    return {**model.noise, **OBJECTIVES[objective]().noise(len(model.latent_mask))}
+
+
+def noise_of(model: Any, objective: str = "beta", seed: int = 1) -> dict[str, Tensor]:
+    return {name: draw(ITEMS, width, seed=seed) for name, width in streams_of(model, objective).items()}
+
+
+def context_of(mask: Tensor, noise: Mapping[str, Tensor]) -> Context:
+    return Context(STEP, 100, mask, noise)
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
@@ -88,7 +96,8 @@ def test_the_loss_and_every_gradient_are_finite(
     architecture: Architecture, shape: tuple[int, ...], objective: str
 ) -> None:
     model, x = build(architecture, shape), items(shape)
-    terms = OBJECTIVES[objective]()(x, model(x, noise_of(model)), STEP)
+    noise = noise_of(model, objective)
+    terms = OBJECTIVES[objective]()(x, model(x, noise), context_of(model.latent_mask, noise))
     assert all(value.shape == (ITEMS,) and torch.isfinite(value).all() for value in terms.values.values())
     terms.loss.backward()
     for name, parameter in model.named_parameters():
@@ -102,7 +111,7 @@ def loss_and_gradient(
 ) -> tuple[Tensor, Tensor]:
     vector = vector.clone().requires_grad_()
     result = functional_call(model, {**layout.unpack(vector), "latent_mask": mask}, (x, noise))
-    loss = OBJECTIVES[objective]()(x, result, STEP).loss
+    loss = OBJECTIVES[objective]()(x, result, context_of(mask, noise)).loss
     return loss.detach(), torch.autograd.grad(loss, vector)[0]
 
 
@@ -113,8 +122,8 @@ def test_a_model_runs_exactly_inside_a_wider_one(
 ) -> None:
     model, wider, x = build(architecture, shape), build(architecture, shape, WIDER, seed=1), items(shape)
     own, room = Layout.of(model), Layout.of(wider)
-    noise = noise_of(wider)
-    narrow = {name: values[:, : model.noise[name]] for name, values in noise.items()}
+    noise = noise_of(wider, objective)
+    narrow = {name: noise[name][:, :width] for name, width in streams_of(model, objective).items()}
     mask = (torch.arange(WIDER) < LATENTS).double()
     loss, gradient = loss_and_gradient(
         model, own, own.pack(parameters_of(model)), torch.ones(LATENTS).double(), x, narrow, objective

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from vaescope.checks import is_whole
+from vaescope.checks import is_whole, whole_number
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models.autoencoder import Autoencoder
@@ -23,7 +23,10 @@ MODELS: dict[str, type[Any]] = {"autoencoder": Autoencoder, "vae": VAE}
 
 @dataclass(frozen=True)
 class Architecture:
-    """Names of the parts, or the parts themselves; `build` makes the model."""
+    """Names of the parts, or the parts themselves; `build` makes the model.
+
+    `condition` is how many numbers a conditional model is told about an item: its classes, or its factors.
+    """
 
     model: str = "vae"
     net: Any = "conv"
@@ -31,12 +34,19 @@ class Architecture:
     prior: Any = "standard"
     likelihood: Any = "bernoulli"
     initialisation: str = "glorot"
+    condition: int = 0
 
     def __post_init__(self) -> None:
         lookup(MODELS, self.model, "model")
         lookup(INITIALISATIONS, self.initialisation, "initialisation")
         for part, table in _PARTS.items():
             object.__setattr__(self, part, resolve(table, getattr(self, part), part))
+        wanted = getattr(MODELS[self.model], "condition_on", None)
+        if (wanted is None) != (whole_number("condition", self.condition, 0) == 0):
+            raise ConfigurationError(
+                f"model {self.model!r} {'takes no condition' if wanted is None else f'is told the {wanted}'}, "
+                f"so condition must be {'0' if wanted is None else 'how many numbers that has'}, got {self.condition}."
+            )
         if (self.model == "autoencoder") != isinstance(self.posterior, Deterministic):
             raise ConfigurationError(
                 f"model {self.model!r} and posterior {type(self.posterior).__name__} do not go together: "
@@ -53,6 +63,7 @@ class Architecture:
             posterior=self.posterior,
             prior=self.prior,
             likelihood=self.likelihood,
+            **({"condition": self.condition} if self.condition else {}),
         )
         if seed is not None:
             initialise(model, self.initialisation, seed)
@@ -61,7 +72,7 @@ class Architecture:
     def plain(self) -> dict[str, Any]:
         """The table from which `Architecture(**table)` builds an equal one."""
         parts = {part: plain(table, getattr(self, part), part) for part, table in _PARTS.items()}
-        return {"model": self.model, **parts, "initialisation": self.initialisation}
+        return {"model": self.model, **parts, "initialisation": self.initialisation, "condition": self.condition}
 
 
 _PARTS: dict[str, dict[str, type[Any]]] = {

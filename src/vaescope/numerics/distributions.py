@@ -31,6 +31,10 @@ class DiagonalGaussian:
         """log N(z; mean, variance) (Bonheme, eq. 2.15)."""
         return gaussian.log_density(z, self.mean, self.log_variance).sum(-1)
 
+    def latent_log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
+        """log N(z_j; mean_j, variance_j) of each latent."""
+        return gaussian.log_density(z, self.mean, self.log_variance)
+
     def latent_kl(self, prior: DiagonalGaussian) -> Float[Tensor, "*batch latents"]:
         """KL(self || prior) of each latent (Bonheme, eq. 2.18)."""
         return gaussian.kl(self.mean, self.log_variance, prior.mean, prior.log_variance)

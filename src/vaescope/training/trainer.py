@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from vaescope.data.dataset import Dataset, Subset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError
 from vaescope.models import Architecture
-from vaescope.objectives import strengths
+from vaescope.objectives import in_words
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
 from vaescope.training.evaluate import evaluate
+from vaescope.training.feed import Feed
 from vaescope.training.layout import Layout
 from vaescope.training.monitor import Monitor
 from vaescope.training.optimisers import empty_slots
@@ -62,15 +63,19 @@ class Trainer:
         kept, _, _ = PRECISIONS[plan.precision]
         widest = max([member.latents for member in self.members] + [latents or 1])
         module = architecture.build(data.shape, widest, seed=0)
-        self.task = Task.of(module, self.members, plan, self.device)
+        self.task = Task.of(module, self.members, plan, self.device, len(data))
         parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
         self.state = State(0, parameters, empty_slots(plan.optimiser, parameters))
         self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
         alone = len(self.members) == 1 and on_host
         probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
-        self.monitor = Monitor(self.task, self.members, probe if on_host else _resident(probe, self.device))
+        probe = probe if on_host else _resident(probe, self.device)
+        self.monitor = Monitor(self.task, self.members, Feed.of(probe, module, self.device))
+        self._held_out = None if self.held_out is None else Feed.of(self.held_out, module, self.device)
         self._layouts: dict[int, Layout] = {}
-        self.engine: Alone | Stacked = (Alone if alone else Stacked)(self.task, self.data, self.order)
+        self.engine: Alone | Stacked = (Alone if alone else Stacked)(
+            self.task, Feed.of(self.data, module, self.device), self.order
+        )
 
     @property
     def finished(self) -> bool:
@@ -123,8 +128,8 @@ class Trainer:
                 records = self.engine.run(self.state, stop)
                 self._stop_if_not_finite(records, before)
                 rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
-                if self.held_out is not None and self.plan.evaluates_at(stop):
-                    means = evaluate(self.task, self.state.parameters, self.held_out, stop)
+                if self._held_out is not None and self.plan.evaluates_at(stop):
+                    means = evaluate(self.task, self.state.parameters, self._held_out, stop)
                     rows += self._rows("test", means)
                 if self.monitor.has_types and self.plan.monitors_at(stop):
                     rows += self._looks(stop)
@@ -187,7 +192,7 @@ class Trainer:
         items = self.order.indices(range(step, step + 1))[0, member].cpu()
         items = self.data.index.cpu()[items] if isinstance(self.data, Subset) else items
         who = self.members[member]
-        settings = ", ".join(f"{name} {value:g}" for name, value in strengths(who.objective).items())
+        settings = in_words(who.objective)
         value = float(records[term][position, member])
         raise NonFiniteError(
             f"{term} must stay finite, it became {value} at step {step} of the member with seed {who.seed}, "
