@@ -9,7 +9,6 @@ from torch import Tensor
 
 from vaescope.checks import finite_number
 
-
 SCHEDULES = ("warm_up", "free_bits")
 
 
