@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from vaescope.models.passes import Pass
 from vaescope.numerics.divergence import latent_rate
@@ -36,6 +36,10 @@ class Objective:
     def noise(self, latents: int) -> dict[str, int]:
         """The streams of standard normal noise that this objective asks for, and how many columns each has."""
         return {}
+
+    def critic(self, latents: int) -> nn.Module | None:
+        """A net that is trained beside the model, on codes of so many latents; most objectives have none."""
+        return None
 
     def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
         """The named terms and their weights."""

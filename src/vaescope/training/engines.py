@@ -16,7 +16,7 @@ from torch.func import grad_and_value, vmap
 from vaescope.training.capture import captured
 from vaescope.training.feed import Feed
 from vaescope.training.memory import keep_freed_memory
-from vaescope.training.optimisers import Slots, apply_in_blocks
+from vaescope.training.optimisers import Slots, apply_at_once, apply_in_blocks
 from vaescope.training.order import BatchOrder, draw_noise
 from vaescope.training.plan import PRECISIONS
 from vaescope.training.step import Task
@@ -81,7 +81,9 @@ class Alone:
             rows.append(row)
             if not all(math.isfinite(value) for value in row.values()):
                 break
-            apply_in_blocks(task.plan.optimiser, state.parameters, gradient[None], state.slots, step, task.rates)
+            task.update(
+                apply_in_blocks, state.parameters, gradient[None], state.slots, step, task.rates, task.strengths
+            )
             state.step = number + 1
         return {name: torch.tensor([[row[name]] for row in rows], dtype=torch.float64) for name in rows[0]}
 
@@ -137,7 +139,7 @@ class Stacked:
             return terms["loss"], terms
 
         gradient, (_, terms) = vmap(grad_and_value(loss, has_aux=True))(parameters, own.masks, own.strengths, x, noise)
-        task.plan.optimiser.update(parameters, gradient, slots, step, own.rates)
+        task.update(apply_at_once, parameters, gradient, slots, step, own.rates, own.strengths)
         return {**terms, GRADIENT_NORM: torch.linalg.vector_norm(gradient, dim=1)}
 
 

@@ -23,6 +23,7 @@ from vaescope.numerics.polarised import (
 )
 from vaescope.objectives import in_words
 from vaescope.training.capture import captured
+from vaescope.training.critic import CRITIC, MODEL, WithCritic
 from vaescope.training.engines import as_channels_last
 from vaescope.training.feed import Feed
 from vaescope.training.plan import PRECISIONS, Member
@@ -42,7 +43,7 @@ class Monitor:
         self.task, self.members, self.data = task, members, data
         self.items = len(data)
         self.has_types = "posterior" in task.noise
-        self._encoder = _Encoder(task.module)
+        self._encoder = _Encoder(task.module.model if isinstance(task.module, WithCritic) else task.module)
         self._watches = [CollapseWatch()] * len(members)
         self._graph: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
 
@@ -85,7 +86,9 @@ class Monitor:
 
         def encode(vector: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
             weights = self.task.layout.unpack(vector.to(computed))
-            named = {f"model.{name}": weight for name, weight in weights.items()}
+            # A critic has its weights beside the model's, which then are under their full name already.
+            named = {name if name.startswith((MODEL, CRITIC)) else MODEL + name: w for name, w in weights.items()}
+            named = {name: weight for name, weight in named.items() if not name.startswith(CRITIC)}
             return functional_call(self._encoder, {**named, "model.latent_mask": mask.to(computed)}, (x, *told))
 
         if len(parameters) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from vaescope.objectives import Context, strengths, with_strengths
+from vaescope.training.critic import CRITIC_OPTIMISER, MODEL, Judge, WithCritic
 from vaescope.training.layout import Layout
+from vaescope.training.optimisers import Slots
 from vaescope.training.plan import PRECISIONS, Member, Plan
 
 
@@ -62,6 +64,29 @@ class Task:
         for mine, theirs in [*pairs, (self.masks, other.masks), (self.rates, other.rates), (self.seeds, other.seeds)]:
             mine.copy_(theirs)
 
+    def update(
+        self,
+        apply: Callable[..., None],
+        parameters: Tensor,
+        gradient: Tensor,
+        slots: Slots,
+        step: Tensor,
+        rates: Tensor,
+        values: Mapping[str, Tensor],
+    ) -> None:
+        """One step of the optimiser in place by `apply`; the parameters of a critic, the last ones, have their own."""
+        if not isinstance(self.module, WithCritic):
+            apply(self.plan.optimiser, parameters, gradient, slots, step, rates)
+            return
+        own = sum(
+            span for name, span in zip(self.layout.names, self.layout.spans, strict=True) if name.startswith(MODEL)
+        )
+        critics = values["critic_rate"].reshape(-1, 1)
+        parts = ((slice(own), self.plan.optimiser, rates), (slice(own, None), CRITIC_OPTIMISER, critics))
+        for columns, optimiser, rate in parts:
+            part = {name: slot[:, columns] for name, slot in slots.items()}
+            apply(optimiser, parameters[:, columns], gradient[:, columns], part, step, rate)
+
     def terms(
         self,
         vector: Float[Tensor, "size"],
@@ -76,8 +101,10 @@ class Task:
         `noise` holds the condition too, for a model that takes one.
         """
         kept, computed, _ = PRECISIONS[self.plan.precision]
-        weights = {**self.layout.unpack(vector.to(computed)), "latent_mask": mask.to(computed)}
+        named = self.layout.unpack(vector.to(computed))
+        judge = Judge.of(self.module, named)
+        weights = {**named, f"{MODEL if judge else ''}latent_mask": mask.to(computed)}
         condition = noise["condition"].to(computed) if "condition" in noise else None
         result = functional_call(self.module, weights, (x.to(computed), noise, condition))
-        context = Context(step, self.items, mask, noise)
+        context = Context(step, self.items, mask, noise, judge)
         return with_strengths(self.objective, values)(x.to(kept), result, context).means()

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from vaescope.data.dataset import Dataset, Subset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError
 from vaescope.models import Architecture
+from vaescope.nets import initialise
 from vaescope.objectives import in_words
+from vaescope.training.critic import CRITIC_OPTIMISER, MODEL, WithCritic
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
 from vaescope.training.evaluate import evaluate
 from vaescope.training.feed import Feed
@@ -62,10 +64,11 @@ class Trainer:
             self.held_out = _resident(self.held_out, self.device)
         kept, _, _ = PRECISIONS[plan.precision]
         widest = max([member.latents for member in self.members] + [latents or 1])
-        module = architecture.build(data.shape, widest, seed=0)
+        module = self._build(widest, seed=0)
         self.task = Task.of(module, self.members, plan, self.device, len(data))
         parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
-        self.state = State(0, parameters, empty_slots(plan.optimiser, parameters))
+        optimisers = [plan.optimiser] + ([CRITIC_OPTIMISER] if self._has_critic else [])
+        self.state = State(0, parameters, empty_slots(optimisers, parameters))
         self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
         alone = len(self.members) == 1 and on_host
         probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
@@ -142,10 +145,13 @@ class Trainer:
 
     def model(self, member: int = 0) -> nn.Module:
         """A member as a model of its own, with its own number of latents, on the CPU."""
-        own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
-        layout = Layout.of(own)
+        latents = self.members[member].latents
+        own = self.architecture.build(self.data.shape, latents, seed=0)
         vector = self.member_state(member).parameters[0]
-        own.to(vector.dtype).load_state_dict(layout.unpack(vector), strict=True)
+        named = self._layout(latents).unpack(vector)
+        if self._has_critic:
+            named = {name.removeprefix(MODEL): weight for name, weight in named.items() if name.startswith(MODEL)}
+        own.to(vector.dtype).load_state_dict(named, strict=True)
         return own.eval()
 
     def member_state(self, member: int) -> State:
@@ -158,15 +164,30 @@ class Trainer:
         slots = {name: crop(slot) for name, slot in self.state.slots.items()}
         return State(self.state.step, crop(self.state.parameters), slots)
 
+    @property
+    def _has_critic(self) -> bool:
+        return isinstance(self.task.module, WithCritic)
+
+    def _build(self, latents: int, seed: int | None) -> nn.Module:
+        """A model, and beside it the critic of an objective that has one."""
+        model = self.architecture.build(self.data.shape, latents, seed)
+        critic = self.members[0].objective.critic(latents)
+        if critic is None:
+            return model
+        if seed is not None:
+            # Under a name of its own, so that the model's weights are those that it has without a critic.
+            initialise(nn.ModuleDict({"critic": critic}), self.architecture.initialisation, seed)
+        return WithCritic(model, critic)
+
     def _layout(self, latents: int) -> Layout:
         """The layout of a member of so many latents on its own."""
         if latents not in self._layouts:
             with torch.device("meta"):
-                self._layouts[latents] = Layout.of(self.architecture.build(self.data.shape, latents, seed=None))
+                self._layouts[latents] = Layout.of(self._build(latents, seed=None))
         return self._layouts[latents]
 
     def _initial(self, member: Member) -> Tensor:
-        own = self.architecture.build(self.data.shape, member.latents, member.seed)
+        own = self._build(member.latents, member.seed)
         return self.task.layout.pack(dict(own.named_parameters()))
 
     def _rows(self, split: str, means: dict[str, Tensor]) -> list[Row]:
