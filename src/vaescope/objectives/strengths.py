@@ -19,6 +19,13 @@ def strengths(objective: Any) -> dict[str, float]:
     return {name: value for name, value in values.items() if type(value) in (int, float)}
 
 
+def form(objective: Any) -> tuple[Any, ...]:
+    """What members of an ensemble must share: the kind of objective, and its fields that are not numbers."""
+    numbers = strengths(objective)
+    others = [field.name for field in dataclasses.fields(objective) if field.name not in numbers]
+    return type(objective), *((name, getattr(objective, name)) for name in others)
+
+
 def in_words(objective: Any) -> str:
     """The strengths as text; a schedule that is off is not worth a word."""
     shown = {name: value for name, value in strengths(objective).items() if value or name not in SCHEDULES}

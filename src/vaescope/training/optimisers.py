@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,9 +73,9 @@ class Adagrad:
 OPTIMISERS: dict[str, type[Any]] = {"adagrad": Adagrad, "adam": Adam, "amsgrad": AMSGrad}
 
 
-def empty_slots(optimisers: Iterable[Any], parameters: Float[Tensor, "members size"]) -> Slots:
-    """The optimisers' state before the first step."""
-    return {name: torch.zeros_like(parameters) for optimiser in optimisers for name in optimiser.slots}
+def empty_slots(optimiser: Any, parameters: Float[Tensor, "members size"]) -> Slots:
+    """The optimiser's state before the first step."""
+    return {name: torch.zeros_like(parameters) for name in optimiser.slots}
 
 
 def apply_at_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from vaescope.errors import ConfigurationError, DataError, NonFiniteError
 from vaescope.models import Architecture
 from vaescope.nets import initialise
 from vaescope.objectives import in_words
+from vaescope.objectives.strengths import form
 from vaescope.training.critic import CRITIC_OPTIMISER, MODEL, WithCritic
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
 from vaescope.training.evaluate import evaluate
@@ -68,7 +70,8 @@ class Trainer:
         self.task = Task.of(module, self.members, plan, self.device, len(data))
         parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
         optimisers = [plan.optimiser] + ([CRITIC_OPTIMISER] if self._has_critic else [])
-        self.state = State(0, parameters, empty_slots(optimisers, parameters))
+        slots = [empty_slots(optimiser, parameters) for optimiser in optimisers]
+        self.state = State(0, parameters, dict(ChainMap(*slots)))
         self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
         alone = len(self.members) == 1 and on_host
         probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
@@ -241,12 +244,13 @@ def check_members(members: tuple[Member, ...]) -> None:
     """At least one member, and one form of objective among them."""
     if not members:
         raise ConfigurationError("an ensemble needs at least one member, got none.")
-    kinds: set[Any] = {type(member.objective) for member in members}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    if len({form(member.objective) for member in members}) > 1:
+        kinds = {type(member.objective).__name__ for member in members}
+        # Of one kind, they differ in a field that is no number, and only their whole text tells how.
+        names = sorted(kinds if len(kinds) > 1 else {str(member.objective) for member in members})
         raise ConfigurationError(
-            f"members of an ensemble must share one form of objective and differ in its strengths, got {names}. "
-            "Train them as separate ensembles."
+            "members of an ensemble must share one form of objective and differ in its strengths, got "
+            f"{', '.join(names)}. Train them as separate ensembles."
         )
 
 
