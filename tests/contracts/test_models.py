@@ -14,31 +14,77 @@ from torch.func import functional_call
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
-from vaescope.nets import NETS
-from vaescope.objectives import OBJECTIVES
+from vaescope.nets import MLP, NETS
+from vaescope.numerics.divergence import latent_rate
+from vaescope.objectives import OBJECTIVES, Context
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training.layout import Layout
 
 IMAGE, VECTOR = (1, 16, 16), (12,)
 ITEMS, LATENTS, WIDER = 3, 4, 7
+CONDITION = 3
 STEP = torch.tensor(0)
 ONLY_FOR_IMAGES = {"conv"}
+SMALL = MLP((6,), (6,), "tanh", "tanh")
 
 
-def go_together(model: str, posterior: str) -> bool:
-    return (model == "autoencoder") == (posterior == "deterministic")
+def describe(model: str, **parts: Any) -> Architecture:
+    """An architecture of registered parts, told something about an item where its model wants to be."""
+    condition = CONDITION if getattr(MODELS[model], "condition_on", None) else 0
+    return Architecture(model, initialisation="torch", condition=condition, **parts)
 
 
-def combinations() -> Iterator[Any]:
-    for names in product(MODELS, NETS, POSTERIORS, PRIORS, LIKELIHOODS):
-        for kind, shape in (("image", IMAGE), ("vector", VECTOR)):
-            if go_together(names[0], names[2]) and (kind == "image" or names[1] not in ONLY_FOR_IMAGES):
-                architecture = Architecture(*names, initialisation="torch")
-                yield pytest.param(architecture, shape, id="-".join((*names, kind)))
+def go_together(model: str, **parts: Any) -> bool:
+    try:
+        return bool(describe(model, **parts))
+    except ConfigurationError as refusal:
+        if "do not go together" in str(refusal):
+            return False
+        raise
 
 
-every_model = pytest.mark.parametrize(("architecture", "shape"), list(combinations()))
+def own_posterior(model: str) -> str:
+    """The diagonal posterior, or the one that the model can have."""
+    return next(name for name in ("diagonal", *POSTERIORS) if go_together(model, posterior=name))
+
+
+def families() -> Iterator[Any]:
+    """Every model with every posterior and prior that it can have, small."""
+    for model, posterior, prior in product(MODELS, POSTERIORS, PRIORS):
+        if go_together(model, posterior=posterior, prior=prior):
+            architecture = describe(model, net=SMALL, posterior=posterior, prior=prior, likelihood="gaussian")
+            yield pytest.param(architecture, VECTOR, id=f"{model}-{posterior}-{prior}")
+
+
+def outsides() -> Iterator[Any]:
+    """Every net with every model, and every likelihood, on images and on vectors; the rest as the model has it."""
+    for kind, shape in (("image", IMAGE), ("vector", VECTOR)):
+        for model, net in product(MODELS, NETS):
+            if kind == "image" or net not in ONLY_FOR_IMAGES:
+                architecture = describe(model, net=net, posterior=own_posterior(model))
+                yield pytest.param(architecture, shape, id=f"{model}-{net}-{kind}")
+        for likelihood in LIKELIHOODS:
+            yield pytest.param(describe("vae", net=SMALL, likelihood=likelihood), shape, id=f"{likelihood}-{kind}")
+
+
+def samples_of_families() -> Iterator[Any]:
+    """Every model as it is by itself, and every posterior and prior in one model that can have it."""
+    models = {name: describe(name, net=SMALL, posterior=own_posterior(name)) for name in MODELS}
+    for part, table in (("posterior", POSTERIORS), ("prior", PRIORS)):
+        for name in table:
+            model = next(m for m in ("vae", *MODELS) if go_together(m, **{"posterior": own_posterior(m), part: name}))
+            models[name] = describe(model, **{"net": SMALL, "posterior": own_posterior(model), part: name})
+    for name, architecture in models.items():
+        yield pytest.param(architecture, VECTOR, id=name)
+
+
+every_model = pytest.mark.parametrize(("architecture", "shape"), [*families(), *outsides()])
+# One with a critic is trained with it, and has tests of its own.
+every_objective = pytest.mark.parametrize(
+    "objective", sorted(name for name, kind in OBJECTIVES.items() if kind().critic(LATENTS) is None)
+)
+some_models = pytest.mark.parametrize(("architecture", "shape"), list(samples_of_families()))
 
 
 def build(architecture: Architecture, shape: tuple[int, ...], latents: int = LATENTS, seed: int = 0) -> Any:
@@ -53,8 +99,21 @@ def items(shape: tuple[int, ...]) -> Tensor:
     return draw(ITEMS, *shape, seed=0).sigmoid()
 
 
-def noise_of(model: Any, seed: int = 1) -> dict[str, Tensor]:
-    return {name: draw(ITEMS, width, seed=seed) for name, width in model.noise.items()}
+def told(model: Any) -> Tensor | None:
+    """What the items are to a conditional model."""
+    return draw(ITEMS, CONDITION, seed=2).sigmoid() if getattr(model, "condition_width", 0) else None
+
+
+def streams_of(model: Any, objective: str = "beta") -> dict[str, int]:
+    return {**model.noise, **OBJECTIVES[objective]().noise(len(model.latent_mask))}
+
+
+def noise_of(model: Any, objective: str = "beta", seed: int = 1) -> dict[str, Tensor]:
+    return {name: draw(ITEMS, width, seed=seed) for name, width in streams_of(model, objective).items()}
+
+
+def context_of(mask: Tensor, noise: Mapping[str, Tensor]) -> Context:
+    return Context(STEP, 100, mask, noise)
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
@@ -64,7 +123,7 @@ def parameters_of(model: nn.Module) -> dict[str, Tensor]:
 @every_model
 def test_a_pass_has_the_shapes_of_its_items_and_latents(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, x = build(architecture, shape), items(shape)
-    result = model(x, noise_of(model))
+    result = model(x, noise_of(model), told(model))
     assert result.z.shape == result.posterior.mean.shape == result.posterior.variance.shape == (ITEMS, LATENTS)
     assert result.likelihood.mean.shape == result.likelihood.variance.shape == (ITEMS, *shape)
     assert result.likelihood.log_prob(x).shape == (ITEMS,)
@@ -74,21 +133,20 @@ def test_a_pass_has_the_shapes_of_its_items_and_latents(architecture: Architectu
 @every_model
 def test_encoding_and_decoding_are_the_halves_of_a_pass(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, x = build(architecture, shape), items(shape)
-    result = model(x, noise_of(model))
-    posterior = model.encode(x)
+    # An encoding is without noise, but for the one that a code is drawn with.
+    noise = {name: draw if name == "posterior" else draw * 0 for name, draw in noise_of(model).items()}
+    result = model(x, noise, told(model))
+    posterior = model.encode(x, told(model))
     assert posterior.mean.shape == (ITEMS, LATENTS)
     torch.testing.assert_close(posterior.mean, result.posterior.mean)
     torch.testing.assert_close(posterior.variance, result.posterior.variance)
-    torch.testing.assert_close(model.decode(result.z).mean, result.likelihood.mean)
+    torch.testing.assert_close(model.decode(result.z, told(model)).mean, result.likelihood.mean)
 
 
-@pytest.mark.parametrize("objective", sorted(OBJECTIVES))
-@every_model
-def test_the_loss_and_every_gradient_are_finite(
-    architecture: Architecture, shape: tuple[int, ...], objective: str
-) -> None:
+def assert_finite_loss_and_gradients(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
     model, x = build(architecture, shape), items(shape)
-    terms = OBJECTIVES[objective]()(x, model(x, noise_of(model)), STEP)
+    noise = noise_of(model, objective)
+    terms = OBJECTIVES[objective]()(x, model(x, noise, told(model)), context_of(model.latent_mask, noise))
     assert all(value.shape == (ITEMS,) and torch.isfinite(value).all() for value in terms.values.values())
     terms.loss.backward()
     for name, parameter in model.named_parameters():
@@ -97,31 +155,36 @@ def test_the_loss_and_every_gradient_are_finite(
         assert parameter.grad.any(), name
 
 
+@every_model
+def test_the_loss_and_every_gradient_are_finite(architecture: Architecture, shape: tuple[int, ...]) -> None:
+    assert_finite_loss_and_gradients(architecture, shape, "beta")
+
+
+@every_objective
+@some_models
+def test_so_they_are_under_every_objective(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
+    assert_finite_loss_and_gradients(architecture, shape, objective)
+
+
 def loss_and_gradient(
     model: Any, layout: Layout, vector: Tensor, mask: Tensor, x: Tensor, noise: Mapping[str, Tensor], objective: str
 ) -> tuple[Tensor, Tensor]:
     vector = vector.clone().requires_grad_()
-    result = functional_call(model, {**layout.unpack(vector), "latent_mask": mask}, (x, noise))
-    loss = OBJECTIVES[objective]()(x, result, STEP).loss
+    result = functional_call(model, {**layout.unpack(vector), "latent_mask": mask}, (x, noise, told(model)))
+    loss = OBJECTIVES[objective]()(x, result, context_of(mask, noise)).loss
     return loss.detach(), torch.autograd.grad(loss, vector)[0]
 
 
-@pytest.mark.parametrize("objective", sorted(OBJECTIVES))
-@every_model
-def test_a_model_runs_exactly_inside_a_wider_one(
-    architecture: Architecture, shape: tuple[int, ...], objective: str
-) -> None:
-    model, wider, x = build(architecture, shape), build(architecture, shape, WIDER, seed=1), items(shape)
+def assert_runs_inside_a_wider_one(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
+    model, wider = build(architecture, shape), build(architecture, shape, WIDER, seed=1)
+    x = items(shape)
     own, room = Layout.of(model), Layout.of(wider)
-    noise = noise_of(wider)
-    narrow = {name: values[:, : model.noise[name]] for name, values in noise.items()}
+    noise = noise_of(wider, objective)
+    narrow = {name: noise[name][:, :width] for name, width in streams_of(model, objective).items()}
     mask = (torch.arange(WIDER) < LATENTS).double()
-    loss, gradient = loss_and_gradient(
-        model, own, own.pack(parameters_of(model)), torch.ones(LATENTS).double(), x, narrow, objective
-    )
-    wide_loss, wide_gradient = loss_and_gradient(
-        wider, room, room.pack(parameters_of(model)), mask, x, noise, objective
-    )
+    packed = parameters_of(model)
+    loss, gradient = loss_and_gradient(model, own, own.pack(packed), torch.ones(LATENTS).double(), x, narrow, objective)
+    wide_loss, wide_gradient = loss_and_gradient(wider, room, room.pack(packed), mask, x, noise, objective)
     torch.testing.assert_close(wide_loss, loss, rtol=1e-10, atol=1e-10)
     cropped = room.crop(wide_gradient, own)
     torch.testing.assert_close(cropped, gradient, rtol=1e-10, atol=1e-10)
@@ -129,31 +192,44 @@ def test_a_model_runs_exactly_inside_a_wider_one(
 
 
 @every_model
+def test_a_model_runs_exactly_inside_a_wider_one(architecture: Architecture, shape: tuple[int, ...]) -> None:
+    assert_runs_inside_a_wider_one(architecture, shape, "beta")
+
+
+@every_objective
+@some_models
+def test_so_it_does_under_every_objective(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
+    assert_runs_inside_a_wider_one(architecture, shape, objective)
+
+
+@every_model
 def test_what_fills_the_spare_room_does_not_matter(architecture: Architecture, shape: tuple[int, ...]) -> None:
-    model, wider, x = build(architecture, shape), build(architecture, shape, WIDER, seed=1), items(shape)
+    model, wider = build(architecture, shape), build(architecture, shape, WIDER, seed=1)
+    x = items(shape)
     for name, room in wider.named_parameters():
         value = parameters_of(model)[name]
         room.data[tuple(slice(size) for size in value.shape)] = value
     wider.latent_mask[LATENTS:] = 0
     noise = noise_of(wider)
-    result = wider(x, noise)
-    expected = model(x, {name: values[:, : model.noise[name]] for name, values in noise.items()})
+    result = wider(x, noise, told(wider))
+    expected = model(x, {name: values[:, : model.noise[name]] for name, values in noise.items()}, told(model))
     torch.testing.assert_close(result.z[:, :LATENTS], expected.z)
     assert not result.z[:, LATENTS:].any()
     torch.testing.assert_close(result.likelihood.log_prob(x), expected.likelihood.log_prob(x))
     if result.prior is not None:
-        torch.testing.assert_close(result.posterior.kl(result.prior), expected.posterior.kl(expected.prior))
+        rate, expected_rate = (latent_rate(one.posterior, one.prior, one.z).sum(1) for one in (result, expected))
+        torch.testing.assert_close(rate, expected_rate)
 
 
 @every_model
 def test_the_weights_come_back_from_a_state(architecture: Architecture, shape: tuple[int, ...]) -> None:
     one, other, x = build(architecture, shape), build(architecture, shape, seed=1), items(shape)
-    assert not torch.equal(one.encode(x).mean, other.encode(x).mean)
+    assert not torch.equal(one.encode(x, told(one)).mean, other.encode(x, told(one)).mean)
     state = one.state_dict()
     assert set(state) == {name for name, _ in one.named_parameters()}
     other.load_state_dict(state, strict=True)
-    noise = noise_of(one)
-    assert torch.equal(one(x, noise).likelihood.mean, other(x, noise).likelihood.mean)
+    inputs = (x, noise_of(one), told(one))
+    assert torch.equal(one(*inputs).likelihood.mean, other(*inputs).likelihood.mean)
 
 
 class Recorder(dict[str, Tensor]):
@@ -174,12 +250,13 @@ def test_the_noise_that_is_declared_is_the_noise_that_is_used(
 ) -> None:
     model, x = build(architecture, shape), items(shape)
     recorder = Recorder(noise_of(model))
-    z = model(x, recorder).z
+    z = model(x, recorder, told(model)).z
     assert recorder.asked == set(model.noise)
     for name in model.noise:
-        assert not torch.isclose(model(x, {**recorder, name: draw(*recorder[name].shape, seed=9)}).z, z).any()
+        other = {**recorder, name: draw(*recorder[name].shape, seed=9)}
+        assert not torch.isclose(model(x, other, told(model)).z, z).any()
     before = torch.get_rng_state()
-    assert torch.equal(model(x, recorder).z, z)
+    assert torch.equal(model(x, recorder, told(model)).z, z)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -191,11 +268,16 @@ def test_the_seed_decides_the_weights(architecture: Architecture, shape: tuple[i
 
 @pytest.mark.parametrize(("model", "posterior"), list(product(MODELS, POSTERIORS)))
 def test_a_model_and_a_posterior_that_do_not_go_together_are_named(model: str, posterior: str) -> None:
-    if go_together(model, posterior):
-        assert Architecture(model, posterior=posterior).model == model
+    if (model == "autoencoder") == (posterior == "deterministic"):
+        assert describe(model, posterior=posterior).model == model
     else:
         with pytest.raises(ConfigurationError, match=rf"model '{model}' and posterior \w+ do not go together"):
-            Architecture(model, posterior=posterior)
+            describe(model, posterior=posterior)
+
+
+def test_every_registered_part_is_in_some_model_that_is_tested() -> None:
+    tested = [parameter.id.split("-") for parameter in families()]
+    assert [set(column) for column in zip(*tested, strict=True)] == [set(MODELS), set(POSTERIORS), set(PRIORS)]
 
 
 @pytest.mark.parametrize("latents", [0, -1, 13, 2.0, True, "3"])

@@ -18,7 +18,7 @@ import vaescope as vs
 from vaescope.errors import ConfigurationError, DataError, LatentError
 from vaescope.models import MODELS, Linear
 from vaescope.numerics import linear
-from vaescope.objectives import Beta
+from vaescope.objectives import Beta, Context
 
 ITEMS, DIMENSIONS, LATENTS = 300, 8, 3
 EXACT: dict[str, Any] = {"atol": 1e-8, "rtol": 1e-8}
@@ -91,7 +91,7 @@ def test_a_pass_serves_the_objectives() -> None:
     model = Linear.fit(ROWS, LATENTS)
     noise = {name: torch.zeros(ITEMS, width, dtype=torch.float64) for name, width in model.noise.items()}
     result = model(X, noise)
-    terms = Beta(1.0)(X, result, torch.tensor(0))
+    terms = Beta(1.0)(X, result, Context(torch.tensor(0), ITEMS, torch.ones(LATENTS, dtype=torch.float64)))
     torch.testing.assert_close(result.z, result.posterior.mean)
     error = (X - result.likelihood.mean).square().sum(1)
     expected = 0.5 * (DIMENSIONS * torch.log(2 * math.pi * model.gamma) + error / model.gamma)

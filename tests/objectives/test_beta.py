@@ -14,10 +14,10 @@ from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Bernoulli
 from vaescope.models import Pass
 from vaescope.numerics.distributions import DiagonalGaussian, Point
-from vaescope.objectives import Beta, Terms, strengths, with_strengths
+from vaescope.objectives import Beta, Context, Terms, in_words, strengths, with_strengths
 from vaescope.priors import Standard
 
-STEP = torch.tensor(0)
+CONTEXT = Context(torch.tensor(0), 100, torch.ones(4, dtype=torch.float64))
 GENERATOR = torch.Generator().manual_seed(0)
 MEAN, LOG_VARIANCE, Z = torch.randn(3, 6, 4, generator=GENERATOR, dtype=torch.float64)
 LOGITS = torch.randn(6, 1, 3, 3, generator=GENERATOR, dtype=torch.float64)
@@ -44,13 +44,13 @@ def test_the_loss_is_the_batch_mean_of_the_weighted_sum() -> None:
 
 def test_a_beta_of_one_is_the_negative_elbo() -> None:
     reconstruction, rate = by_hand()
-    torch.testing.assert_close(Beta()(X, a_pass(), STEP).loss, (reconstruction + rate).mean())
+    torch.testing.assert_close(Beta()(X, a_pass(), CONTEXT).loss, (reconstruction + rate).mean())
 
 
 @pytest.mark.parametrize("beta", [0, 0.5, 4.0])
 def test_beta_weighs_the_rate_and_leaves_the_terms_alone(beta: float) -> None:
     reconstruction, rate = by_hand()
-    terms = Beta(beta)(X, a_pass(), STEP)
+    terms = Beta(beta)(X, a_pass(), CONTEXT)
     assert set(terms.values) == set(terms.weights) == {"reconstruction", "rate"}
     torch.testing.assert_close(terms.values["reconstruction"], reconstruction)
     torch.testing.assert_close(terms.values["rate"], rate)
@@ -59,19 +59,21 @@ def test_beta_weighs_the_rate_and_leaves_the_terms_alone(beta: float) -> None:
 
 def test_a_deterministic_code_has_no_rate() -> None:
     result = Pass(Point(MEAN), MEAN, Bernoulli().module()(LOGITS), None)
-    terms = Beta(100.0)(X, result, STEP)
+    terms = Beta(100.0)(X, result, CONTEXT)
     assert torch.equal(terms.values["rate"], torch.zeros(6, dtype=torch.float64))
     torch.testing.assert_close(terms.loss, by_hand()[0].mean())
 
 
 def test_strengths_are_the_numbers_that_members_may_differ_in() -> None:
-    assert strengths(Beta(4)) == {"beta": 4.0}
+    assert strengths(Beta(4)) == {"beta": 4.0, "warm_up": 0.0, "free_bits": 0.0}
+    assert in_words(Beta(4)) == "beta 4"
+    assert in_words(Beta(4, warm_up=100)) == "beta 4, warm_up 100"
     assert type(Beta(4).beta) is float
 
 
 def test_a_strength_may_become_a_tensor() -> None:
     other = with_strengths(Beta(4.0), {"beta": torch.tensor(2.0, dtype=torch.float64)})
-    torch.testing.assert_close(other(X, a_pass(), STEP).loss, Beta(2.0)(X, a_pass(), STEP).loss)
+    torch.testing.assert_close(other(X, a_pass(), CONTEXT).loss, Beta(2.0)(X, a_pass(), CONTEXT).loss)
 
 
 @pytest.mark.parametrize("beta", [-1, -0.5, float("nan"), float("inf"), True, "4", None, [1.0]])

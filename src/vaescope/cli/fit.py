@@ -15,14 +15,22 @@ from vaescope.errors import ConfigurationError
 def fit(
     data: Annotated[str, typer.Argument(help="A name (see `vaescope datasets`), or a path to your own data.")],
     latents: Annotated[str, typer.Option(help="Number of latents; a list such as 5,10,20 trains one of each.")] = "10",
-    model: Annotated[str, typer.Option(help="vae, autoencoder.")] = "vae",
+    model: Annotated[str, typer.Option(help="vae, conditional, identifiable, vgon, autoencoder.")] = "vae",
     net: Annotated[
         str | None, typer.Option(help="conv, mlp, fully_connected, affine; by the data when left out.")
     ] = None,
-    likelihood: Annotated[str | None, typer.Option(help="bernoulli, gaussian; by the data when left out.")] = None,
-    posterior: Annotated[str | None, typer.Option(help="diagonal, deterministic; by the model when left out.")] = None,
-    prior: Annotated[str, typer.Option(help="standard.")] = "standard",
-    objective: Annotated[str, typer.Option(help="beta.")] = "beta",
+    likelihood: Annotated[
+        str | None, typer.Option(help="bernoulli, gaussian, laplace; by the data when left out.")
+    ] = None,
+    posterior: Annotated[
+        str | None, typer.Option(help="diagonal, full, deterministic; by the model when left out.")
+    ] = None,
+    prior: Annotated[
+        str, typer.Option(help="standard, anisotropic, student_t, mixture, sparse, conditional.")
+    ] = "standard",
+    objective: Annotated[
+        str, typer.Option(help="beta, annealed, beta_tc, factor, dip_i, dip_ii, decomposition, maximum_entropy.")
+    ] = "beta",
     beta: Annotated[str | None, typer.Option(help="Weight of the rate; a list trains one of each.")] = None,
     optimiser: Annotated[str, typer.Option(help="adam, amsgrad, adagrad.")] = "adam",
     learning_rate: Annotated[str, typer.Option(help="A list trains one of each.")] = "1e-4",

@@ -2,8 +2,22 @@
 
 from vaescope.models.architecture import MODELS, Architecture, check_latents
 from vaescope.models.autoencoder import Autoencoder
+from vaescope.models.conditional import Conditional
+from vaescope.models.gradient_origin import VGON
+from vaescope.models.identifiable import Identifiable
 from vaescope.models.linear import Linear
 from vaescope.models.passes import Pass
 from vaescope.models.vae import VAE
 
-__all__ = ["MODELS", "VAE", "Architecture", "Autoencoder", "Linear", "Pass", "check_latents"]
+__all__ = [
+    "MODELS",
+    "VAE",
+    "VGON",
+    "Architecture",
+    "Autoencoder",
+    "Conditional",
+    "Identifiable",
+    "Linear",
+    "Pass",
+    "check_latents",
+]

@@ -3,44 +3,97 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
-from vaescope.checks import is_whole
+from vaescope.checks import is_whole, whole_number
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models.autoencoder import Autoencoder
+from vaescope.models.conditional import Conditional
+from vaescope.models.gradient_origin import VGON
+from vaescope.models.identifiable import Identifiable
 from vaescope.models.vae import VAE
+from vaescope.models.variational import takes_condition
 from vaescope.nets import INITIALISATIONS, NETS, initialise
 from vaescope.posteriors import POSTERIORS, Deterministic
 from vaescope.priors import PRIORS
 from vaescope.registry import lookup, plain, resolve
 
-MODELS: dict[str, type[Any]] = {"autoencoder": Autoencoder, "vae": VAE}
+MODELS: dict[str, type[Any]] = {
+    "autoencoder": Autoencoder,
+    "conditional": Conditional,
+    "identifiable": Identifiable,
+    "vae": VAE,
+    "vgon": VGON,
+}
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Names of the parts, or the parts themselves; `build` makes the model."""
+    """Names of the parts, or the parts themselves; `build` makes the model.
 
-    model: str = "vae"
+    `model` is a name, or `{"name": ..., option: ...}` for one that has options, which are kept in `options`. Without a
+    `prior` the model has its own: 'conditional' for an identifiable one, else 'standard'. `condition` is how many
+    numbers a conditional model is told about an item: its classes, or its factors.
+    """
+
+    model: Any = "vae"
     net: Any = "conv"
     posterior: Any = "diagonal"
-    prior: Any = "standard"
+    prior: Any = None
     likelihood: Any = "bernoulli"
     initialisation: str = "glorot"
+    condition: int = 0
+    options: Any = ()
 
     def __post_init__(self) -> None:
-        lookup(MODELS, self.model, "model")
+        self._take_model()
         lookup(INITIALISATIONS, self.initialisation, "initialisation")
+        if self.prior is None:
+            object.__setattr__(self, "prior", getattr(MODELS[self.model], "own_prior", "standard"))
         for part, table in _PARTS.items():
             object.__setattr__(self, part, resolve(table, getattr(self, part), part))
+        self._check_condition()
         if (self.model == "autoencoder") != isinstance(self.posterior, Deterministic):
             raise ConfigurationError(
                 f"model {self.model!r} and posterior {type(self.posterior).__name__} do not go together: "
                 "an autoencoder has the posterior 'deterministic', a VAE one with noise."
+            )
+
+    def _take_model(self) -> None:
+        """The name and the options of the model apart."""
+        table = dict(self.model) if isinstance(self.model, Mapping) else {"name": self.model}
+        if "name" not in table:
+            raise ConfigurationError(f"model given as a table must have a 'name', got {table!r}.")
+        name = table.pop("name")
+        given = {**dict(self.options), **table}
+        known = getattr(lookup(MODELS, name, "model"), "options", ())
+        for option in given:
+            if option not in known:
+                raise ConfigurationError(
+                    f"model {name!r} takes the options {', '.join(known) or 'none'}; got {option!r}. "
+                    "Remove it or correct its name."
+                )
+        object.__setattr__(self, "model", name)
+        object.__setattr__(self, "options", tuple(sorted(given.items())))
+
+    def _check_condition(self) -> None:
+        """A model that is told something, and only such a one, has a condition and may have a prior given it."""
+        wanted = getattr(MODELS[self.model], "condition_on", None)
+        if (wanted is None) != (whole_number("condition", self.condition, 0) == 0):
+            raise ConfigurationError(
+                f"model {self.model!r} {'takes no condition' if wanted is None else f'is told the {wanted}'}, "
+                f"so condition must be {'0' if wanted is None else 'how many numbers that has'}, got {self.condition}."
+            )
+        told = takes_condition(self.prior)
+        if (wanted is None and told) or (self.model == "identifiable" and not told):
+            raise ConfigurationError(
+                f"model {self.model!r} and prior {type(self.prior).__name__} do not go together: an identifiable model "
+                "has the prior 'conditional', a conditional one may have it, others are not told what it depends on."
             )
 
     def build(self, shape: tuple[int, ...], latents: int, seed: int | None) -> nn.Module:
@@ -53,6 +106,8 @@ class Architecture:
             posterior=self.posterior,
             prior=self.prior,
             likelihood=self.likelihood,
+            **({"condition": self.condition} if self.condition else {}),
+            **dict(self.options),
         )
         if seed is not None:
             initialise(model, self.initialisation, seed)
@@ -61,7 +116,8 @@ class Architecture:
     def plain(self) -> dict[str, Any]:
         """The table from which `Architecture(**table)` builds an equal one."""
         parts = {part: plain(table, getattr(self, part), part) for part, table in _PARTS.items()}
-        return {"model": self.model, **parts, "initialisation": self.initialisation}
+        model = {"name": self.model, **dict(self.options)} if self.options else self.model
+        return {"model": model, **parts, "initialisation": self.initialisation, "condition": self.condition}
 
 
 _PARTS: dict[str, dict[str, type[Any]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -24,12 +25,16 @@ class DiagonalGaussian:
         return torch.exp(self.log_variance)
 
     def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
-        """A code for each row of standard noise (Bonheme, eq. 2.16)."""
-        return gaussian.reparameterise(self.mean, self.log_variance, noise)
+        """A code for each row of standard noise (Bonheme, eq. 2.16); one prior serves any number of rows."""
+        return gaussian.reparameterise(self.mean.expand_as(noise), self.log_variance.expand_as(noise), noise)
 
     def log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch"]:
         """log N(z; mean, variance) (Bonheme, eq. 2.15)."""
         return gaussian.log_density(z, self.mean, self.log_variance).sum(-1)
+
+    def latent_log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
+        """log N(z_j; mean_j, variance_j) of each latent."""
+        return gaussian.log_density(z, self.mean, self.log_variance)
 
     def latent_kl(self, prior: DiagonalGaussian) -> Float[Tensor, "*batch latents"]:
         """KL(self || prior) of each latent (Bonheme, eq. 2.18)."""
@@ -38,6 +43,45 @@ class DiagonalGaussian:
     def kl(self, prior: DiagonalGaussian) -> Float[Tensor, "*batch"]:
         """KL(self || prior) of each example (Bonheme, eq. 2.18)."""
         return self.latent_kl(prior).sum(-1)
+
+
+@dataclass(frozen=True)
+class FullGaussian:
+    """N(mean, A A^T) with A lower triangular and its diagonal positive, one for each example."""
+
+    mean: Float[Tensor, "*batch latents"]
+    cholesky: Float[Tensor, "*batch latents latents"]
+
+    @property
+    def covariance(self) -> Float[Tensor, "*batch latents latents"]:
+        """A A^T."""
+        return self.cholesky @ self.cholesky.mT
+
+    @property
+    def variance(self) -> Float[Tensor, "*batch latents"]:
+        """The variance of each latent: the diagonal of the covariance."""
+        return self.cholesky.square().sum(-1)
+
+    @property
+    def marginals(self) -> DiagonalGaussian:
+        """Each latent on its own, the covariances between them left out."""
+        return DiagonalGaussian(self.mean, self.variance.log())
+
+    def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
+        """A code for each row of standard noise (Bonheme, eq. 2.16)."""
+        return gaussian.full_reparameterise(self.mean, self.cholesky, noise)
+
+    def log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch"]:
+        """log N(z; mean, A A^T) (Bonheme, eq. 2.15)."""
+        return gaussian.full_log_density(z, self.mean, self.cholesky)
+
+    def kl_to(self, prior: Any) -> Float[Tensor, "*batch"] | None:
+        """KL(self || prior) of each example to a diagonal Gaussian (Bonheme, eq. 2.18); None to any other prior."""
+        if not isinstance(prior, DiagonalGaussian):
+            return None
+        # A divergence does not change when both are measured in the prior's units, where the prior is standard.
+        unit = torch.exp(-0.5 * prior.log_variance)
+        return gaussian.full_kl_to_standard((self.mean - prior.mean) * unit, self.cholesky * unit.unsqueeze(-1))
 
 
 @dataclass(frozen=True)

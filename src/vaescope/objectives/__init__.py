@@ -2,10 +2,43 @@
 
 from typing import Any
 
+from vaescope.objectives.annealed import Annealed
 from vaescope.objectives.beta import Beta
-from vaescope.objectives.strengths import strengths, with_strengths
+from vaescope.objectives.beta_tc import BetaTC
+from vaescope.objectives.context import Context
+from vaescope.objectives.decomposition import Decomposition
+from vaescope.objectives.dip import DIPI, DIPII
+from vaescope.objectives.factor import Factor
+from vaescope.objectives.maximum_entropy import MaximumEntropy
+from vaescope.objectives.objective import Objective
+from vaescope.objectives.strengths import in_words, strengths, with_strengths
 from vaescope.objectives.terms import Terms
 
-OBJECTIVES: dict[str, type[Any]] = {"beta": Beta}
+OBJECTIVES: dict[str, type[Any]] = {
+    "annealed": Annealed,
+    "beta": Beta,
+    "beta_tc": BetaTC,
+    "decomposition": Decomposition,
+    "dip_i": DIPI,
+    "dip_ii": DIPII,
+    "factor": Factor,
+    "maximum_entropy": MaximumEntropy,
+}
 
-__all__ = ["OBJECTIVES", "Beta", "Terms", "strengths", "with_strengths"]
+__all__ = [
+    "DIPI",
+    "DIPII",
+    "OBJECTIVES",
+    "Annealed",
+    "Beta",
+    "BetaTC",
+    "Context",
+    "Decomposition",
+    "Factor",
+    "MaximumEntropy",
+    "Objective",
+    "Terms",
+    "in_words",
+    "strengths",
+    "with_strengths",
+]

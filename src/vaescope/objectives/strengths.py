@@ -9,11 +9,27 @@ from torch import Tensor
 
 from vaescope.checks import finite_number
 
+SCHEDULES = ("warm_up", "free_bits")
+
 
 def strengths(objective: Any) -> dict[str, float]:
-    """The objective's fields that are numbers, by name."""
-    values = {field.name: getattr(objective, field.name) for field in dataclasses.fields(objective)}
+    """The objective's fields that are numbers, by name, the schedules that all objectives have last."""
+    names = sorted((field.name for field in dataclasses.fields(objective)), key=lambda name: name in SCHEDULES)
+    values = {name: getattr(objective, name) for name in names}
     return {name: value for name, value in values.items() if type(value) in (int, float)}
+
+
+def form(objective: Any) -> tuple[Any, ...]:
+    """What members of an ensemble must share: the kind of objective, and its fields that are not numbers."""
+    numbers = strengths(objective)
+    others = [field.name for field in dataclasses.fields(objective) if field.name not in numbers]
+    return type(objective), *((name, getattr(objective, name)) for name in others)
+
+
+def in_words(objective: Any) -> str:
+    """The strengths as text; a schedule that is off is not worth a word."""
+    shown = {name: value for name, value in strengths(objective).items() if value or name not in SCHEDULES}
+    return ", ".join(f"{name} {value:g}" for name, value in shown.items())
 
 
 def with_strengths(objective: Any, values: dict[str, Tensor]) -> Any:

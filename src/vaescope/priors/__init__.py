@@ -2,8 +2,29 @@
 
 from typing import Any
 
+from vaescope.priors.anisotropic import Anisotropic, principal_log_variances
+from vaescope.priors.conditional import ConditionalGaussian
+from vaescope.priors.mixture import Mixture
+from vaescope.priors.sparse import Sparse
 from vaescope.priors.standard import Standard
+from vaescope.priors.student import StudentT
 
-PRIORS: dict[str, type[Any]] = {"standard": Standard}
+PRIORS: dict[str, type[Any]] = {
+    "anisotropic": Anisotropic,
+    "conditional": ConditionalGaussian,
+    "mixture": Mixture,
+    "sparse": Sparse,
+    "standard": Standard,
+    "student_t": StudentT,
+}
 
-__all__ = ["PRIORS", "Standard"]
+__all__ = [
+    "PRIORS",
+    "Anisotropic",
+    "ConditionalGaussian",
+    "Mixture",
+    "Sparse",
+    "Standard",
+    "StudentT",
+    "principal_log_variances",
+]

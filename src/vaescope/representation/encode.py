@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vaescope.data import open_dataset
+from vaescope.data import Dataset, open_dataset
+from vaescope.data.conditions import condition_table
 from vaescope.data.reading import numpy_archive
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import counter
@@ -91,12 +92,14 @@ def encode(
     first = next(model.parameters())
     device = first.device if device is None else torch.device(device)
     model = model.to(device)
+    told = _conditions(model, data, device)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     starts = range(0, len(data), chunk)
     long = len(data) > LONG_ITEMS if progress is None else progress
     for start in follow(starts, f"encoding {data.name}", len(starts), long=long):
         index = torch.arange(start, min(start + chunk, len(data)), device=device)
-        posterior = model.encode(data.batch(index).to(first.dtype))
+        condition = () if told is None else (told[index].to(first.dtype),)
+        posterior = model.encode(data.batch(index).to(first.dtype), *condition)
         noise = counter.normal(
             torch.tensor(seed, device=device), "encode", torch.tensor(0), index, posterior.mean.shape[1]
         )
@@ -104,6 +107,12 @@ def encode(
         parts.append((posterior.mean.cpu(), posterior.variance.cpu(), sample.cpu()))
     mean, variance, sample = (torch.cat(columns) for columns in zip(*parts, strict=True))
     return Representation(mean, variance, sample, _beside(data.factors), _beside(data.labels))
+
+
+def _conditions(model: Any, data: Dataset, device: torch.device) -> Tensor | None:
+    """What a conditional model is told about every item."""
+    kind = getattr(model, "condition_on", None)
+    return None if kind is None else condition_table(data, kind, model.condition_width).to(device)
 
 
 def _beside(codes: Tensor | None) -> Tensor | None:

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from vaescope.checks import finite_number, whole_number
+from vaescope.data.conditions import condition_width
 from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Architecture
+from vaescope.models import MODELS, Architecture
 from vaescope.runs.configuration import Split
 from vaescope.runs.store import DEFAULT_FOLDER
 from vaescope.training import Plan
@@ -95,6 +96,7 @@ class Settings:
     def architecture(self, data: Dataset) -> Architecture:
         """The architecture, with what was left open chosen by the data."""
         convolved = data.is_image and min(data.shape[1:]) >= SMALLEST_CONVOLVED
+        told = getattr(MODELS.get(self.model), "condition_on", None)
         posterior = "deterministic" if self.model == "autoencoder" else "diagonal"
         likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
         return Architecture(
@@ -104,6 +106,7 @@ class Settings:
             self.prior,
             likelihood if self.likelihood is None else self.likelihood,
             self.initialisation,
+            0 if told is None else condition_width(data, told),
         )
 
     def plan(self, items: int) -> Plan:

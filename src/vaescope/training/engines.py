@@ -13,10 +13,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-from vaescope.data.dataset import Dataset
 from vaescope.training.capture import captured
+from vaescope.training.feed import Feed
 from vaescope.training.memory import keep_freed_memory
-from vaescope.training.optimisers import Slots, apply_in_blocks
+from vaescope.training.optimisers import Slots, apply_at_once, apply_in_blocks
 from vaescope.training.order import BatchOrder, draw_noise
 from vaescope.training.plan import PRECISIONS
 from vaescope.training.step import Task
@@ -57,7 +57,7 @@ class Own(NamedTuple):
 class Alone:
     """One member, step by step; stops at the first step whose numbers are not finite."""
 
-    def __init__(self, task: Task, data: Dataset, order: BatchOrder) -> None:
+    def __init__(self, task: Task, data: Feed, order: BatchOrder) -> None:
         self.task, self.data, self.order = task, data, order
         keep_freed_memory()
 
@@ -73,7 +73,7 @@ class Alone:
             x = as_channels_last(self.data.batch(indices[position]))
             vector = state.parameters[0].detach().requires_grad_()
             step = torch.tensor(number, device=device)
-            drawn = {name: draw[position, 0] for name, draw in noise.items()}
+            drawn = {name: draw[position, 0] for name, draw in noise.items()} | self.data.condition(indices[position])
             terms = task.terms(vector, task.masks[0], values, x, drawn, step)
             (gradient,) = torch.autograd.grad(terms["loss"], vector)
             row = {name: float(term.detach()) for name, term in terms.items()}
@@ -81,7 +81,9 @@ class Alone:
             rows.append(row)
             if not all(math.isfinite(value) for value in row.values()):
                 break
-            apply_in_blocks(task.plan.optimiser, state.parameters, gradient[None], state.slots, step, task.rates)
+            task.update(
+                apply_in_blocks, state.parameters, gradient[None], state.slots, step, task.rates, task.strengths
+            )
             state.step = number + 1
         return {name: torch.tensor([[row[name]] for row in rows], dtype=torch.float64) for name in rows[0]}
 
@@ -93,7 +95,7 @@ class Stacked:
     the host only launches it.
     """
 
-    def __init__(self, task: Task, data: Dataset, order: BatchOrder) -> None:
+    def __init__(self, task: Task, data: Feed, order: BatchOrder) -> None:
         self.task, self.data, self.order = task, data, order
         self._own = Own(task.masks, task.strengths, task.rates)
         self._graph: _Graph | None = None
@@ -129,14 +131,15 @@ class Stacked:
         """One step of every member, in place."""
         task = self.task
         members, batch = index.shape
-        x = self.data.batch(index.reshape(-1)).reshape(members, batch, *self.data.shape)
+        x = self.data.batch(index.reshape(-1)).reshape(members, batch, *self.data.data.shape)
+        noise = noise | self.data.condition(index)
 
         def loss(vector: Tensor, mask: Tensor, values: Any, x: Tensor, noise: Any) -> tuple[Tensor, Any]:
             terms = task.terms(vector, mask, values, x, noise, step)
             return terms["loss"], terms
 
         gradient, (_, terms) = vmap(grad_and_value(loss, has_aux=True))(parameters, own.masks, own.strengths, x, noise)
-        task.plan.optimiser.update(parameters, gradient, slots, step, own.rates)
+        task.update(apply_at_once, parameters, gradient, slots, step, own.rates, own.strengths)
         return {**terms, GRADIENT_NORM: torch.linalg.vector_norm(gradient, dim=1)}
 
 

@@ -7,15 +7,15 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import vmap
 
-from vaescope.data.dataset import Dataset
 from vaescope.numerics import counter
 from vaescope.training.engines import as_channels_last
+from vaescope.training.feed import Feed
 from vaescope.training.step import Task
 
 
 @torch.no_grad()
 def evaluate(
-    task: Task, parameters: Float[Tensor, "members size"], data: Dataset, step: int
+    task: Task, parameters: Float[Tensor, "members size"], data: Feed, step: int
 ) -> dict[str, Float[Tensor, "members"]]:
     """The mean of every term over the items, in batches of the training size; what does not fill one is left out."""
     items, batch = len(data), min(task.plan.batch, len(data))
@@ -26,7 +26,7 @@ def evaluate(
         noise = {
             name: counter.normal(task.seeds, f"evaluation/{name}", torch.tensor(0), index, width).to(parameters.dtype)
             for name, width in task.noise.items()
-        }
+        } | {name: told.expand(len(parameters), *told.shape) for name, told in data.condition(index).items()}
         for name, term in _terms(task, parameters, x, noise, torch.tensor(step, device=parameters.device)).items():
             totals[name] = totals.get(name, 0) + term.to(torch.float64)
     return {name: (total / (items // batch)).cpu() for name, total in totals.items()}

@@ -10,7 +10,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from vaescope.data.dataset import Dataset
 from vaescope.errors import CollapseWarning
 from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
@@ -22,9 +21,11 @@ from vaescope.numerics.polarised import (
     relative_error,
     variable_type_codes,
 )
-from vaescope.objectives import strengths
+from vaescope.objectives import in_words
 from vaescope.training.capture import captured
+from vaescope.training.critic import CRITIC, MODEL, WithCritic
 from vaescope.training.engines import as_channels_last
+from vaescope.training.feed import Feed
 from vaescope.training.plan import PRECISIONS, Member
 from vaescope.training.step import Task
 
@@ -38,11 +39,11 @@ class Monitor:
     A model without a variance (a deterministic code) has no types, and is not looked at.
     """
 
-    def __init__(self, task: Task, members: tuple[Member, ...], data: Dataset) -> None:
+    def __init__(self, task: Task, members: tuple[Member, ...], data: Feed) -> None:
         self.task, self.members, self.data = task, members, data
         self.items = len(data)
         self.has_types = "posterior" in task.noise
-        self._encoder = _Encoder(task.module)
+        self._encoder = _Encoder(task.module.model if isinstance(task.module, WithCritic) else task.module)
         self._watches = [CollapseWatch()] * len(members)
         self._graph: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
 
@@ -81,11 +82,14 @@ class Monitor:
     def _encode(self, parameters: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
         _, computed, _ = PRECISIONS[self.task.plan.precision]
         x = as_channels_last(self.data.batch(index)).to(computed)
+        told = tuple(condition.to(computed) for condition in self.data.condition(index).values())
 
         def encode(vector: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
             weights = self.task.layout.unpack(vector.to(computed))
-            named = {f"model.{name}": weight for name, weight in weights.items()}
-            return functional_call(self._encoder, {**named, "model.latent_mask": mask.to(computed)}, (x,))
+            # A critic has its weights beside the model's, which then are under their full name already.
+            named = {name if name.startswith((MODEL, CRITIC)) else MODEL + name: w for name, w in weights.items()}
+            named = {name: weight for name, weight in named.items() if not name.startswith(CRITIC)}
+            return functional_call(self._encoder, {**named, "model.latent_mask": mask.to(computed)}, (x, *told))
 
         if len(parameters) > 1:
             return vmap(encode)(parameters, self.task.masks)
@@ -98,7 +102,7 @@ class Monitor:
         if what is None:
             return
         member = self.members[position]
-        settings = ", ".join(f"{name} {value:g}" for name, value in strengths(member.objective).items())
+        settings = in_words(member.objective)
         warnings.warn(collapse_sentence(what, step, f"seed {member.seed}, {settings}"), CollapseWarning, stacklevel=4)
 
 
@@ -109,8 +113,8 @@ class _Encoder(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        posterior = self.model.encode(x)
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        posterior = self.model.encode(x, condition)
         return posterior.mean, posterior.variance
 
 

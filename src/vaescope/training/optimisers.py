@@ -78,6 +78,18 @@ def empty_slots(optimiser: Any, parameters: Float[Tensor, "members size"]) -> Sl
     return {name: torch.zeros_like(parameters) for name in optimiser.slots}
 
 
+def apply_at_once(
+    optimiser: Any,
+    parameters: Float[Tensor, "members size"],
+    gradient: Float[Tensor, "members size"],
+    slots: Slots,
+    step: Int[Tensor, ""],
+    rate: Float[Tensor, "members 1"],
+) -> None:
+    """One step over all parameters."""
+    optimiser.update(parameters, gradient, slots, step, rate)
+
+
 def apply_in_blocks(
     optimiser: Any,
     parameters: Float[Tensor, "members size"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,13 @@ from torch import Tensor, nn
 from vaescope.data.dataset import Dataset, Subset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError
 from vaescope.models import Architecture
-from vaescope.objectives import strengths
+from vaescope.nets import initialise
+from vaescope.objectives import in_words
+from vaescope.objectives.strengths import form
+from vaescope.training.critic import CRITIC_OPTIMISER, MODEL, WithCritic
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
 from vaescope.training.evaluate import evaluate
+from vaescope.training.feed import Feed
 from vaescope.training.layout import Layout
 from vaescope.training.monitor import Monitor
 from vaescope.training.optimisers import empty_slots
@@ -61,16 +66,22 @@ class Trainer:
             self.held_out = _resident(self.held_out, self.device)
         kept, _, _ = PRECISIONS[plan.precision]
         widest = max([member.latents for member in self.members] + [latents or 1])
-        module = architecture.build(data.shape, widest, seed=0)
-        self.task = Task.of(module, self.members, plan, self.device)
+        module = self._build(widest, seed=0)
+        self.task = Task.of(module, self.members, plan, self.device, len(data))
         parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
-        self.state = State(0, parameters, empty_slots(plan.optimiser, parameters))
+        optimisers = [plan.optimiser] + ([CRITIC_OPTIMISER] if self._has_critic else [])
+        slots = [empty_slots(optimiser, parameters) for optimiser in optimisers]
+        self.state = State(0, parameters, dict(ChainMap(*slots)))
         self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
         alone = len(self.members) == 1 and on_host
         probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
-        self.monitor = Monitor(self.task, self.members, probe if on_host else _resident(probe, self.device))
+        probe = probe if on_host else _resident(probe, self.device)
+        self.monitor = Monitor(self.task, self.members, Feed.of(probe, module, self.device))
+        self._held_out = None if self.held_out is None else Feed.of(self.held_out, module, self.device)
         self._layouts: dict[int, Layout] = {}
-        self.engine: Alone | Stacked = (Alone if alone else Stacked)(self.task, self.data, self.order)
+        self.engine: Alone | Stacked = (Alone if alone else Stacked)(
+            self.task, Feed.of(self.data, module, self.device), self.order
+        )
 
     @property
     def finished(self) -> bool:
@@ -123,8 +134,8 @@ class Trainer:
                 records = self.engine.run(self.state, stop)
                 self._stop_if_not_finite(records, before)
                 rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
-                if self.held_out is not None and self.plan.evaluates_at(stop):
-                    means = evaluate(self.task, self.state.parameters, self.held_out, stop)
+                if self._held_out is not None and self.plan.evaluates_at(stop):
+                    means = evaluate(self.task, self.state.parameters, self._held_out, stop)
                     rows += self._rows("test", means)
                 if self.monitor.has_types and self.plan.monitors_at(stop):
                     rows += self._looks(stop)
@@ -137,10 +148,13 @@ class Trainer:
 
     def model(self, member: int = 0) -> nn.Module:
         """A member as a model of its own, with its own number of latents, on the CPU."""
-        own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
-        layout = Layout.of(own)
+        latents = self.members[member].latents
+        own = self.architecture.build(self.data.shape, latents, seed=0)
         vector = self.member_state(member).parameters[0]
-        own.to(vector.dtype).load_state_dict(layout.unpack(vector), strict=True)
+        named = self._layout(latents).unpack(vector)
+        if self._has_critic:
+            named = {name.removeprefix(MODEL): weight for name, weight in named.items() if name.startswith(MODEL)}
+        own.to(vector.dtype).load_state_dict(named, strict=True)
         return own.eval()
 
     def member_state(self, member: int) -> State:
@@ -153,15 +167,30 @@ class Trainer:
         slots = {name: crop(slot) for name, slot in self.state.slots.items()}
         return State(self.state.step, crop(self.state.parameters), slots)
 
+    @property
+    def _has_critic(self) -> bool:
+        return isinstance(self.task.module, WithCritic)
+
+    def _build(self, latents: int, seed: int | None) -> nn.Module:
+        """A model, and beside it the critic of an objective that has one."""
+        model = self.architecture.build(self.data.shape, latents, seed)
+        critic = self.members[0].objective.critic(latents)
+        if critic is None:
+            return model
+        if seed is not None:
+            # Under a name of its own, so that the model's weights are those that it has without a critic.
+            initialise(nn.ModuleDict({"critic": critic}), self.architecture.initialisation, seed)
+        return WithCritic(model, critic)
+
     def _layout(self, latents: int) -> Layout:
         """The layout of a member of so many latents on its own."""
         if latents not in self._layouts:
             with torch.device("meta"):
-                self._layouts[latents] = Layout.of(self.architecture.build(self.data.shape, latents, seed=None))
+                self._layouts[latents] = Layout.of(self._build(latents, seed=None))
         return self._layouts[latents]
 
     def _initial(self, member: Member) -> Tensor:
-        own = self.architecture.build(self.data.shape, member.latents, member.seed)
+        own = self._build(member.latents, member.seed)
         return self.task.layout.pack(dict(own.named_parameters()))
 
     def _rows(self, split: str, means: dict[str, Tensor]) -> list[Row]:
@@ -187,7 +216,7 @@ class Trainer:
         items = self.order.indices(range(step, step + 1))[0, member].cpu()
         items = self.data.index.cpu()[items] if isinstance(self.data, Subset) else items
         who = self.members[member]
-        settings = ", ".join(f"{name} {value:g}" for name, value in strengths(who.objective).items())
+        settings = in_words(who.objective)
         value = float(records[term][position, member])
         raise NonFiniteError(
             f"{term} must stay finite, it became {value} at step {step} of the member with seed {who.seed}, "
@@ -215,12 +244,13 @@ def check_members(members: tuple[Member, ...]) -> None:
     """At least one member, and one form of objective among them."""
     if not members:
         raise ConfigurationError("an ensemble needs at least one member, got none.")
-    kinds: set[Any] = {type(member.objective) for member in members}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    if len({form(member.objective) for member in members}) > 1:
+        kinds = {type(member.objective).__name__ for member in members}
+        # Of one kind, they differ in a field that is no number, and only their whole text tells how.
+        names = sorted(kinds if len(kinds) > 1 else {str(member.objective) for member in members})
         raise ConfigurationError(
-            f"members of an ensemble must share one form of objective and differ in its strengths, got {names}. "
-            "Train them as separate ensembles."
+            "members of an ensemble must share one form of objective and differ in its strengths, got "
+            f"{', '.join(names)}. Train them as separate ensembles."
         )
 
 

@@ -1,0 +1,79 @@
+"""The decomposition objective: overlap by beta, match of aggregate and prior by alpha (Mathieu et al., eq. 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vaescope.errors import ConfigurationError, unknown_name
+from vaescope.models.passes import Pass
+from vaescope.numerics.aggregate import log_mixture
+from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.numerics.mmd import latent_mmd
+from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Objective
+from vaescope.objectives.strengths import require
+from vaescope.objectives.terms import Terms
+
+Divergence = Literal["mmd", "kl"]
+DIVERGENCES: tuple[str, ...] = get_args(Divergence)
+NOISE = "objective/prior"
+
+
+@dataclass(frozen=True)
+class Decomposition(Objective):
+    """-E[log p(x|z)] + beta KL(q(z|x) || p(z)) + alpha D(q(z), p(z)); alpha = 0 is the beta-VAE.
+
+    A deterministic code has no prior to be compared with, and costs its reconstruction.
+
+    Attributes:
+        alpha: Weight of the divergence between the aggregate posterior and the prior.
+        beta: Weight of the rate.
+        divergence: `mmd`, between the marginals of the batch's codes and of as many from the prior, summed over
+            latents; or `kl`, KL(p(z) || q(z)) at codes from the prior, q(z) being the mean over the batch.
+    """
+
+    alpha: float | Tensor = 1.0
+    beta: float | Tensor = 1.0
+    divergence: Divergence = "mmd"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "alpha", at_least=0)
+        require(self, "beta", at_least=0)
+        if self.divergence not in DIVERGENCES:
+            raise unknown_name("divergence", self.divergence, DIVERGENCES)
+
+    def noise(self, latents: int) -> dict[str, int]:
+        return {NOISE: latents}
+
+    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+        rate = self.rate(result, context)
+        values = {
+            "reconstruction": self.reconstruction(x, result),
+            "rate": rate,
+            "divergence": torch.zeros_like(rate) if result.prior is None else self._divergence(result, context),
+        }
+        return Terms(values, {"reconstruction": 1.0, "rate": self.beta, "divergence": self.alpha})
+
+    def _divergence(self, result: Pass, context: Context) -> Float[Tensor, "batch"]:
+        prior: Any = result.prior
+        codes = _codes(prior, context.noise[NOISE]) * context.mask
+        if self.divergence == "kl":
+            # Latents that are not in use are N(0, 1) to both, and cancel.
+            return log_mixture(prior, codes) - log_mixture(result.posterior, codes)
+        if len(codes) < 2:
+            raise ConfigurationError("divergence 'mmd' compares pairs of items, so batch must be at least 2, got 1.")
+        return (latent_mmd(result.z, codes) * context.mask).sum().expand(len(codes))
+
+
+def _codes(prior: Any, noise: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
+    """A code from the prior for each row of noise."""
+    if isinstance(prior, DiagonalGaussian):
+        # One Gaussian for all items has no rows, and gives a code only for one row of noise.
+        prior = DiagonalGaussian(prior.mean.expand_as(noise), prior.log_variance.expand_as(noise))
+    return prior.sample(noise)

@@ -1,0 +1,90 @@
+"""DIP-VAE I and II: the covariance of the codes is drawn to the identity (Bonheme, eq. 4.30)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vaescope.models.passes import Pass
+from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Objective
+from vaescope.objectives.strengths import require
+from vaescope.objectives.terms import Terms
+
+
+@dataclass(frozen=True)
+class DIP(Objective):
+    """The negative ELBO + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; a variant says which Cov.
+
+    Covariances are those of the batch itself (divisor: its size), as in disentanglement_lib. A deterministic code
+    has no prior whose moments it could match, and costs its reconstruction.
+
+    Attributes:
+        lambda_off_diagonal: Weight of the covariances.
+        lambda_diagonal: Weight of the variances' distance to 1; by default `ratio` times the other.
+    """
+
+    ratio: ClassVar[float]
+    lambda_off_diagonal: float | Tensor = 10.0
+    lambda_diagonal: float | Tensor | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "lambda_off_diagonal", at_least=0)
+        if self.lambda_diagonal is None:
+            object.__setattr__(self, "lambda_diagonal", self.ratio * self.lambda_off_diagonal)
+        require(self, "lambda_diagonal", at_least=0)
+
+    def covariance(self, posterior: Any) -> Float[Tensor, "latents latents"]:
+        """What is drawn to the identity."""
+        raise NotImplementedError
+
+    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+        rate = self.rate(result, context)
+        off_diagonal = diagonal = torch.zeros_like(rate)
+        if result.prior is not None:
+            covariance = self.covariance(result.posterior)
+            variance = covariance.diagonal()
+            off_diagonal = (covariance - torch.diag(variance)).square().sum().expand_as(rate)
+            diagonal = ((variance - 1).square() * context.mask).sum().expand_as(rate)
+        values = {
+            "reconstruction": self.reconstruction(x, result),
+            "rate": rate,
+            "off_diagonal": off_diagonal,
+            "diagonal": diagonal,
+        }
+        strengths: dict[str, Any] = {"off_diagonal": self.lambda_off_diagonal, "diagonal": self.lambda_diagonal}
+        return Terms(values, {"reconstruction": 1.0, "rate": 1.0, **strengths})
+
+
+@dataclass(frozen=True)
+class DIPI(DIP):
+    """DIP-VAE I: Cov is that of the means, Cov[mu]; the diagonal weighs ten times the rest by default."""
+
+    ratio = 10.0
+
+    def covariance(self, posterior: Any) -> Float[Tensor, "latents latents"]:
+        return of_means(posterior)
+
+
+@dataclass(frozen=True)
+class DIPII(DIP):
+    """DIP-VAE II: Cov is that of the sampled codes, Cov[mu] + E[Sigma]; the diagonal weighs as the rest by default."""
+
+    ratio = 1.0
+
+    def covariance(self, posterior: Any) -> Float[Tensor, "latents latents"]:
+        if isinstance(posterior, DiagonalGaussian):
+            return of_means(posterior) + torch.diag(posterior.variance.mean(0))
+        return of_means(posterior) + posterior.covariance.mean(0)
+
+
+def of_means(posterior: Any) -> Float[Tensor, "latents latents"]:
+    """The covariance of the posterior means over the batch."""
+    centred = posterior.mean - posterior.mean.mean(0)
+    return centred.T @ centred / len(centred)

@@ -1,0 +1,47 @@
+"""The ELBO with a reward for the entropy of the posterior (Mathieu et al., eq. 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vaescope.models.passes import Pass
+from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Objective
+from vaescope.objectives.strengths import require
+from vaescope.objectives.terms import Terms
+
+
+@dataclass(frozen=True)
+class MaximumEntropy(Objective):
+    """-E[log p(x|z)] + KL(q(z|x) || p(z)) - (beta - 1)/2 log |S(x)|, S the covariance of q(z|x).
+
+    For a Gaussian prior of mean 0 and a Gaussian posterior it is the beta-VAE's objective up to a constant once the
+    latent space is scaled by sqrt(beta): mean and standard deviation of the posterior times it, z divided by it
+    before the decoder (corollary 1). With other priors it is an objective of its own. beta = 1 is the negative ELBO;
+    a deterministic code has no entropy, and costs its reconstruction.
+    """
+
+    beta: float | Tensor = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "beta", at_least=0)
+
+    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+        rate = self.rate(result, context)
+        volume = torch.zeros_like(rate) if result.prior is None else log_volume(result.posterior)
+        values = {"reconstruction": self.reconstruction(x, result), "rate": rate, "log_volume": volume}
+        return Terms(values, {"reconstruction": 1.0, "rate": 1.0, "log_volume": 1 - self.beta})
+
+
+def log_volume(posterior: Any) -> Float[Tensor, "batch"]:
+    """log |S| / 2: the entropy, but for a constant; 0 from latents of variance 1, as those not in use are."""
+    if isinstance(posterior, DiagonalGaussian):
+        return 0.5 * posterior.log_variance.sum(-1)
+    return posterior.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)

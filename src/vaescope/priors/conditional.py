@@ -1,0 +1,66 @@
+"""p(z|u) = N(mean(u), diag(variance(u))): the prior of the identifiable VAE (Bonheme, section 5.2, Table A.2)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.errors import ConfigurationError
+from vaescope.nets.sizes import check_sizes
+from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+
+SLOPE = 0.1
+
+
+@dataclass(frozen=True)
+class ConditionalGaussian:
+    """The log-variance is a net of u; the mean is 0, or a second such net when `learned_mean` is set.
+
+    `widths` are the hidden layers of each net, with leaky ReLUs of slope 0.1.
+    """
+
+    learned_mean: bool = False
+    widths: tuple[int, ...] = (50, 50, 50)
+
+    takes_condition: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_sizes("widths", self.widths)
+        if not isinstance(self.learned_mean, bool):
+            raise ConfigurationError(f"learned_mean must be True or False, got {self.learned_mean!r}.")
+
+    def module(self, latents: int, condition: int) -> ConditionalGaussianPrior:
+        """The prior over `latents` latents given `condition` numbers."""
+        return ConditionalGaussianPrior(self, latents, condition)
+
+
+class ConditionalGaussianPrior(nn.Module):
+    """Nets from the condition to the log-variance, and to the mean where it is learned.
+
+    Latents outside the mask are N(0, 1), as they are to the posterior.
+    """
+
+    takes_condition: ClassVar[bool] = True
+
+    def __init__(self, prior: ConditionalGaussian, latents: int, condition: int) -> None:
+        super().__init__()
+        widths = (condition, *prior.widths, latents)
+        self.mean = _net(widths) if prior.learned_mean else None
+        self.log_variance = _net(widths)
+
+    def forward(self, mask: Float[Tensor, "latents"], condition: Float[Tensor, "batch width"]) -> DiagonalGaussian:
+        log_variance = full_precision(self.log_variance(condition)) * mask
+        mean = torch.zeros_like(log_variance) if self.mean is None else full_precision(self.mean(condition)) * mask
+        return DiagonalGaussian(mean, log_variance)
+
+
+def _net(widths: tuple[int, ...]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for inputs, outputs in itertools.pairwise(widths):
+        layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(SLOPE)]
+    return nn.Sequential(*layers[:-1])

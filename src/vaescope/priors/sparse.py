@@ -1,0 +1,57 @@
+"""p(z) = prod_j gamma N(z_j; 0, variance) + (1 - gamma) N(z_j; 0, 1): latents off or on (Mathieu, section 6.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.checks import finite_number
+from vaescope.errors import ConfigurationError
+from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+from vaescope.numerics.mixtures import ScaleMixture
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Each latent is off, near 0, with probability gamma; gamma = 0 is the standard prior.
+
+    Attributes:
+        gamma: The share that is off.
+        variance: Of a latent that is off. The paper has .05; its code takes .05 as the standard deviation, which
+            here is 0.0025.
+    """
+
+    gamma: float = 0.8
+    variance: float = 0.05
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", finite_number("gamma of a sparse prior", self.gamma, at_least=0))
+        object.__setattr__(self, "variance", finite_number("the variance of a sparse prior", self.variance, above=0))
+        if self.gamma > 1:
+            raise ConfigurationError(f"gamma of a sparse prior must be a share from 0 to 1, got {self.gamma}.")
+
+    def module(self, latents: int) -> SparsePrior:
+        """The prior over `latents` latents."""
+        return SparsePrior(self)
+
+
+class SparsePrior(nn.Module):
+    """Has nothing to learn."""
+
+    log_weights: Tensor
+
+    def __init__(self, prior: Sparse) -> None:
+        super().__init__()
+        self.gamma, self.log_variance = prior.gamma, math.log(prior.variance)
+        self.register_buffer("log_weights", torch.tensor([prior.gamma, 1 - prior.gamma]).log(), persistent=False)
+
+    def forward(self, mask: Float[Tensor, "latents"]) -> ScaleMixture | DiagonalGaussian:
+        off, on = self.log_variance * full_precision(mask), torch.zeros_like(full_precision(mask))
+        if self.gamma in (0, 1):
+            return DiagonalGaussian(on, off if self.gamma else on)
+        # Normalised in the precision at hand: what is left of the rounding would count for every latent.
+        return ScaleMixture(torch.stack([off, on]), torch.log_softmax(full_precision(self.log_weights), 0))

@@ -1,0 +1,43 @@
+"""p(z) = prod_j Student-t(z_j; degrees): heavy tails that hold on to the axes (Mathieu, section 6.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.checks import finite_number
+from vaescope.numerics.distributions import full_precision
+from vaescope.numerics.student import StudentProduct, log_normaliser, quantile_table
+
+FEWEST = 0.5  # with fewer, single precision cannot hold what is drawn
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """Unit scale and the same degrees of freedom in each latent; many degrees are nearly N(0, 1)."""
+
+    degrees: float = 5.0
+
+    def __post_init__(self) -> None:
+        name = "the degrees of freedom of a Student-t prior"
+        object.__setattr__(self, "degrees", finite_number(name, self.degrees, at_least=FEWEST))
+
+    def module(self, latents: int) -> StudentPrior:
+        """The prior over `latents` latents."""
+        return StudentPrior(self.degrees)
+
+
+class StudentPrior(nn.Module):
+    """Has nothing to learn; holds the table by which normal noise becomes Student-t."""
+
+    table: Tensor
+
+    def __init__(self, degrees: float) -> None:
+        super().__init__()
+        self.degrees, self.log_constant = degrees, log_normaliser(degrees)
+        self.register_buffer("table", quantile_table(degrees), persistent=False)
+
+    def forward(self, mask: Float[Tensor, "latents"]) -> StudentProduct:
+        return StudentProduct(full_precision(mask), self.degrees, self.log_constant, full_precision(self.table))

@@ -1,0 +1,109 @@
+"""Every model trains, trains the same in company as alone, comes back from its run, and encodes."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from vaescope.data.arrays import from_array
+from vaescope.data.dataset import Dataset
+from vaescope.models import MODELS, Architecture
+from vaescope.nets import MLP, Conv
+from vaescope.objectives import Beta
+from vaescope.representation.encode import encode
+from vaescope.runs import Run, fit
+from vaescope.training import Member, Plan, Row, Trainer
+
+NETS = {"mlp": MLP((24,), (24,), "tanh", "tanh"), "conv": Conv((4, 2), (4, 8), 16)}
+CLASSES, COLUMNS = 3, 5
+MEMBERS = (Member(2, Beta(1.0), 2e-3, seed=0), Member(4, Beta(3.0), 1e-3, seed=5))
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    """Bars at one of five columns and of three widths, with noise; the width is the label, both are the factors."""
+    generator = np.random.default_rng(0)
+    codes = np.array(list(itertools.product(range(CLASSES), range(COLUMNS))) * 10)
+    images = generator.random((len(codes), 8, 8)) * 0.2
+    for image, (width, column) in zip(images, codes, strict=True):
+        image[:, column : column + width + 1] += 0.8
+    return from_array(images, "bars", labels=codes[:, 0], factors=codes)
+
+
+def architecture(model: str, net: Any) -> Architecture:
+    condition = {"label": CLASSES, "factors": 2, None: 0}[getattr(MODELS[model], "condition_on", None)]
+    return Architecture(model, net, "deterministic" if model == "autoencoder" else "diagonal", condition=condition)
+
+
+def trained(
+    described: Architecture, members: tuple[Member, ...], data: Dataset, **plan: Any
+) -> tuple[Trainer, list[Row]]:
+    settings = {"steps": 20, "batch": 16, "log_every": 10, "evaluate_every": 10, "monitor_every": 10, **plan}
+    trainer = Trainer(described, members, Plan(**settings), *data.split(0.2))
+    rows: list[Row] = []
+    while not trainer.finished:
+        rows += trainer.advance()
+    return trainer, rows
+
+
+def losses(rows: list[Row], split: str, member: int = 0) -> list[float]:
+    return [row.values["loss"] for row in rows if (row.split, row.member) == (split, member)]
+
+
+def difference(one: nn.Module, other: nn.Module) -> float:
+    """The largest difference between parameters, relative to their norm."""
+    theirs = other.state_dict()
+    return max(
+        float((ours - theirs[name]).norm() / theirs[name].norm().clamp_min(1e-12))
+        for name, ours in one.state_dict().items()
+    )
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_the_loss_falls_within_200_steps(model: str, data: Dataset) -> None:
+    _, rows = trained(architecture(model, NETS["mlp"]), (Member(3, Beta(), 3e-3),), data, steps=200)
+    for split in ("train", "test"):
+        values = losses(rows, split)
+        assert values[-1] < 0.9 * values[0]
+
+
+@pytest.mark.parametrize("net", sorted(NETS))
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_a_member_equals_the_model_trained_alone(model: str, net: str, data: Dataset) -> None:
+    described = architecture(model, NETS[net])
+    together, rows = trained(described, MEMBERS, data, precision="float64")
+    for position, member in enumerate(MEMBERS):
+        alone, own_rows = trained(described, (member,), data, precision="float64")
+        assert difference(together.model(position), alone.model()) <= 1e-9
+        for split in ("train", "test"):
+            assert losses(rows, split, position) == pytest.approx(losses(own_rows, split), rel=1e-9)
+        looks = [[row.values["rate"] for row in some if row.split == "probe"] for some in (rows, own_rows)]
+        assert looks[0][position :: len(MEMBERS)] == pytest.approx(looks[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_training_is_a_function_of_the_seed(model: str, data: Dataset) -> None:
+    one, _ = trained(architecture(model, NETS["mlp"]), MEMBERS[:1], data)
+    torch.manual_seed(17)
+    other, _ = trained(architecture(model, NETS["mlp"]), MEMBERS[:1], data)
+    assert torch.equal(one.state.parameters, other.state.parameters)
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_a_model_comes_back_from_its_run_and_encodes(model: str, data: Dataset, tmp_path: Path) -> None:
+    prior = getattr(MODELS[model], "own_prior", "standard")
+    settings = {"model": model, "net": NETS["mlp"], "prior": prior, "steps": 10, "runs": tmp_path}
+    run = fit(data, 3, **settings)
+    model_of_run: Any = Run.open(run.path).model
+    codes = encode(model_of_run, data, chunk=64)
+    assert codes.mean.shape == codes.variance.shape == codes.sample.shape == (len(data), 3)
+    assert all(torch.isfinite(part).all() for part in (codes.mean, codes.variance, codes.sample))
+    # To rounding: a code does not depend on the chunk that it came in.
+    torch.testing.assert_close(encode(model_of_run, data, chunk=7).mean, codes.mean, rtol=1e-4, atol=1e-5)
+    assert fit(data, 3, **settings).id == run.id

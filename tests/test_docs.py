@@ -1,0 +1,37 @@
+"""What the documents show is run as it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vaescope.objectives import OBJECTIVES
+from vaescope.priors import PRIORS
+
+DOCS = Path(__file__).parent.parent / "docs"
+BLOCKS = re.findall(r"```python\n(.*?)```", (DOCS / "extend.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _tables_as_they_were() -> Iterator[None]:
+    before = dict(OBJECTIVES), dict(PRIORS)
+    yield
+    for table, entries in zip((OBJECTIVES, PRIORS), before, strict=True):
+        table.clear()
+        table.update(entries)
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_a_part_of_your_own_works_as_shown(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(BLOCKS[number], f"extend.md, block {number}", "exec", dont_inherit=True), {"__name__": __name__})
+    assert capsys.readouterr().out.strip()
+
+
+def test_all_three_are_there() -> None:
+    assert len(BLOCKS) == 3
