@@ -112,7 +112,7 @@ WRONG = {
     "unknown model": (["fit", "CODES", "--model", "gan"], "model must be one of"),
     "unknown net": (["fit", "CODES", "--net", "resnet"], "net must be one of"),
     "unknown likelihood": (["fit", "CODES", "--likelihood", "poisson"], "likelihood must be one of"),
-    "unknown posterior": (["fit", "CODES", "--posterior", "full"], "posterior must be one of"),
+    "unknown posterior": (["fit", "CODES", "--posterior", "fall"], "posterior must be one of"),
     "unknown prior": (["fit", "CODES", "--prior", "flat"], "prior must be one of"),
     "unknown objective": (["fit", "CODES", "--objective", "gamma"], "objective must be one of"),
     "unknown optimiser": (["fit", "CODES", "--optimiser", "sgd"], "optimiser must be one of"),
@@ -234,7 +234,7 @@ def test_settings_are_read_as_json_or_else_as_text() -> None:
     assert options["net"] == {"kernels": [4, 4], "name": "a=b"}
     assert options["likelihood"] == {"learned": True}
     assert options["data"] == {"items": 3}
-    with pytest.raises(ConfigurationError, match="PART one of data, net"):
+    with pytest.raises(ConfigurationError, match="PART one of data, model, net"):
         parse_settings(["kernels=3"])
 
 

@@ -18,7 +18,7 @@ from vaescope.fondue.gaps import Evidence, Reading
 from vaescope.fondue.result import Fondue
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
-from vaescope.training import Member
+from vaescope.training import Member, Trainer
 
 BETA = Strength("beta")
 
@@ -88,17 +88,15 @@ class Rising:
     threshold = 1.0
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, crossing: float) -> None:
-        from vaescope.fondue.pool import Pool
-
-        evidence, rising = Pool._evidence, self
+        load, rising = Trainer.load_into, self
         self.beta, self.crossing, self.latents = 0.0, crossing, set[int]()
 
-        def noting(pool: Pool, member: Member, state: Any) -> Evidence:
-            rising.beta = member.objective.beta
-            rising.latents.add(member.latents)
-            return evidence(pool, member, state)
+        def noting(trainer: Trainer, model: Any, place: int) -> Any:
+            rising.beta = trainer.members[place].objective.beta
+            rising.latents.add(trainer.members[place].latents)
+            return load(trainer, model, place)
 
-        monkeypatch.setattr(Pool, "_evidence", noting)
+        monkeypatch.setattr(Trainer, "load_into", noting)
 
     def __call__(self, evidence: Evidence) -> Reading:
         return Reading(self.beta / self.crossing, 0.0)

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from vaescope.data import open_dataset
 from vaescope.dimension import mle
@@ -30,7 +31,9 @@ from vaescope.fondue.gaps import (
     Trace,
     read,
 )
-from vaescope.models import Linear
+from vaescope.models import Architecture, Linear
+from vaescope.nets import MLP
+from vaescope.numerics import renyi
 from vaescope.regime import mean_and_sampled
 from vaescope.registry import plain, resolve
 from vaescope.representation import Representation, encode
@@ -359,3 +362,16 @@ def test_a_setting_out_of_range_is_named(gap: type[Any], setting: dict[str, Any]
 def test_an_unknown_averaging_is_named() -> None:
     with pytest.raises(UnknownNameError, match="averaging must be one of levina-bickel, mackay-ghahramani; got 'mean'"):
         IntrinsicDimension(averaging="mean")
+
+
+def test_a_conditional_model_is_told_the_label_when_it_decodes() -> None:
+    data = open_dataset("digits").draw(60)
+    model = Architecture("conditional", net=MLP((8,), (8,)), condition=10).build(data.shape, 3, seed=0)
+    evidence = Evidence(model, data, encode(model, data))
+    reading = Information(block=60, decimals=None)(evidence)
+    told = one_hot(data.labels.long(), 10).float()
+    with torch.no_grad():
+        decoded = model.decode(evidence.codes.sample, told).mean.flatten(1)
+    items = data.batch(torch.arange(60)).flatten(1)
+    expected = renyi.mutual_information(renyi.gram(items), renyi.gram(decoded), 2.0)
+    assert reading.subtrahend == pytest.approx(expected, rel=1e-6)

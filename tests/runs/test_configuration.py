@@ -118,8 +118,9 @@ def test_every_registered_part_comes_back_from_json(part: str, name: str) -> Non
     elif part == "objective":
         configuration = replace(BASE, member=Member(2, objective=name))
     else:
-        model = "autoencoder" if name == "deterministic" else "vae"
-        configuration = replace(BASE, architecture=Architecture(model, **{part: name}))
+        model = {"deterministic": "autoencoder", "conditional": "identifiable"}.get(name, "vae")
+        told = {"condition": 2} if model == "identifiable" else {}
+        configuration = replace(BASE, architecture=Architecture(model, **told, **{part: name}))
     read = json.loads(json.dumps(configuration.plain()))
     assert read == configuration.plain()
     assert Configuration.from_plain(read) == configuration

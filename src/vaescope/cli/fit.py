@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vaescope.cli import parts
 from vaescope.cli.parts import given, numbers, opened, parse_settings, part, table
 from vaescope.errors import ConfigurationError
 
@@ -15,32 +16,26 @@ from vaescope.errors import ConfigurationError
 def fit(
     data: Annotated[str, typer.Argument(help="A name (see `vaescope datasets`), or a path to your own data.")],
     latents: Annotated[str, typer.Option(help="Number of latents; a list such as 5,10,20 trains one of each.")] = "10",
-    model: Annotated[str, typer.Option(help="vae, conditional, identifiable, vgon, autoencoder.")] = "vae",
-    net: Annotated[
-        str | None, typer.Option(help="conv, mlp, fully_connected, affine; by the data when left out.")
-    ] = None,
-    likelihood: Annotated[
-        str | None, typer.Option(help="bernoulli, gaussian, laplace; by the data when left out.")
-    ] = None,
+    model: Annotated[str, typer.Option(help=f"{parts.MODELS}, autoencoder.")] = "vae",
+    net: Annotated[str | None, typer.Option(help=parts.NETS)] = None,
+    likelihood: Annotated[str | None, typer.Option(help=parts.LIKELIHOODS)] = None,
     posterior: Annotated[
-        str | None, typer.Option(help="diagonal, full, deterministic; by the model when left out.")
+        str | None, typer.Option(help=f"{parts.POSTERIORS}, deterministic; by the model when left out.")
     ] = None,
-    prior: Annotated[
-        str, typer.Option(help="standard, anisotropic, student_t, mixture, sparse, conditional.")
-    ] = "standard",
-    objective: Annotated[
-        str, typer.Option(help="beta, annealed, beta_tc, factor, dip_i, dip_ii, decomposition, maximum_entropy.")
-    ] = "beta",
+    prior: Annotated[str | None, typer.Option(help=parts.PRIORS)] = None,
+    objective: Annotated[str, typer.Option(help=parts.OBJECTIVES)] = "beta",
     beta: Annotated[str | None, typer.Option(help="Weight of the rate; a list trains one of each.")] = None,
-    optimiser: Annotated[str, typer.Option(help="adam, amsgrad, adagrad.")] = "adam",
+    warm_up: Annotated[float | None, typer.Option(help=parts.WARM_UP)] = None,
+    free_bits: Annotated[float | None, typer.Option(help=parts.FREE_BITS)] = None,
+    optimiser: Annotated[str, typer.Option(help=parts.OPTIMISERS)] = "adam",
     learning_rate: Annotated[str, typer.Option(help="A list trains one of each.")] = "1e-4",
     steps: Annotated[int | None, typer.Option(help="Updates; 5000 when left out.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data, instead of steps.")] = None,
     batch: Annotated[int, typer.Option(help="Items in a batch.")] = 64,
     seed: Annotated[str, typer.Option(help="A list such as 0,1,2 trains one of each.")] = "0",
     held_out: Annotated[float, typer.Option(help="Share of items kept for evaluation.")] = 0.1,
-    precision: Annotated[str, typer.Option(help="float32, float64, tf32, bfloat16.")] = "float32",
-    initialisation: Annotated[str, typer.Option(help="glorot, torch.")] = "glorot",
+    precision: Annotated[str, typer.Option(help=parts.PRECISIONS)] = "float32",
+    initialisation: Annotated[str, typer.Option(help=parts.INITIALISATIONS)] = "glorot",
     device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
     runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
     settings: Annotated[
@@ -60,9 +55,10 @@ def fit(
     options = parse_settings(settings or [])
     if beta is not None and "beta" in options["objective"]:
         raise ConfigurationError(f"give --beta or --set objective.beta, not both; got --beta {beta}.")
+    schedules = given(warm_up=warm_up, free_bits=free_bits)
     betas = numbers("beta", beta, float) if beta is not None else [None]
     members = [
-        Member(size, table(objective, {**options["objective"], **given(beta=strength)}), rate, start)
+        Member(size, table(objective, {**options["objective"], **schedules, **given(beta=strength)}), rate, start)
         for size, strength, rate, start in product(
             numbers("latents", latents, int),
             betas,
@@ -73,7 +69,7 @@ def fit(
     trained = fit_many(
         opened(data, options["data"]) if options["data"] else data,
         members,
-        model=model,
+        model=part("model", model, options),
         net=part("net", net, options),
         posterior=part("posterior", posterior, options),
         prior=part("prior", prior, options),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vaescope.cli import parts
 from vaescope.cli.parts import given, opened, parse_settings, part, table
 from vaescope.errors import ConfigurationError
 
@@ -23,16 +24,16 @@ def fondue(
     over: Annotated[str, typer.Option(help="latents, or a strength such as beta, at --latents.")] = "latents",
     latents: Annotated[int | None, typer.Option(help="Number of latents, for a search over a strength.")] = None,
     largest: Annotated[int | None, typer.Option(help="Try no more latents than this.")] = None,
-    model: Annotated[str, typer.Option(help="vae.")] = "vae",
-    net: Annotated[
-        str | None, typer.Option(help="conv, mlp, fully_connected, affine; by the data when left out.")
-    ] = None,
-    likelihood: Annotated[str | None, typer.Option(help="bernoulli, gaussian; by the data when left out.")] = None,
-    posterior: Annotated[str | None, typer.Option(help="diagonal; by the model when left out.")] = None,
-    prior: Annotated[str, typer.Option(help="standard.")] = "standard",
-    objective: Annotated[str, typer.Option(help="beta.")] = "beta",
+    model: Annotated[str, typer.Option(help=f"{parts.MODELS}.")] = "vae",
+    net: Annotated[str | None, typer.Option(help=parts.NETS)] = None,
+    likelihood: Annotated[str | None, typer.Option(help=parts.LIKELIHOODS)] = None,
+    posterior: Annotated[str | None, typer.Option(help=f"{parts.POSTERIORS}.")] = None,
+    prior: Annotated[str | None, typer.Option(help=parts.PRIORS)] = None,
+    objective: Annotated[str, typer.Option(help=parts.OBJECTIVES)] = "beta",
     beta: Annotated[float | None, typer.Option(help="Weight of the rate.")] = None,
-    optimiser: Annotated[str, typer.Option(help="adam, amsgrad, adagrad.")] = "adam",
+    warm_up: Annotated[float | None, typer.Option(help=parts.WARM_UP)] = None,
+    free_bits: Annotated[float | None, typer.Option(help=parts.FREE_BITS)] = None,
+    optimiser: Annotated[str, typer.Option(help=parts.OPTIMISERS)] = "adam",
     learning_rate: Annotated[
         float | None, typer.Option(help="1e-4, or 1e-3 for epochs below 1500 steps, when left out.")
     ] = None,
@@ -43,8 +44,8 @@ def fondue(
     most_periods: Annotated[int, typer.Option(help="Stop here even if the answer still moves.")] = 10,
     probe_items: Annotated[int, typer.Option(help="Training items that gaps are measured on.")] = 10_000,
     held_out: Annotated[float, typer.Option(help="Share of items kept out of training.")] = 0.1,
-    precision: Annotated[str, typer.Option(help="float32, float64, tf32, bfloat16.")] = "float32",
-    initialisation: Annotated[str, typer.Option(help="glorot, torch.")] = "glorot",
+    precision: Annotated[str, typer.Option(help=parts.PRECISIONS)] = "float32",
+    initialisation: Annotated[str, typer.Option(help=parts.INITIALISATIONS)] = "glorot",
     device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Also train a few sizes fully, look for the elbow.")] = False,
     check_model: Annotated[str, typer.Option(help="vae, autoencoder: what --check trains.")] = "vae",
@@ -75,14 +76,22 @@ def fondue(
         "prior": part("prior", prior, options),
         "likelihood": part("likelihood", likelihood, options),
         "optimiser": part("optimiser", optimiser, options),
-        "objective": table(objective, {**options["objective"], **given(beta=beta)}),
+        "objective": table(
+            objective, {**options["objective"], **given(beta=beta, warm_up=warm_up, free_bits=free_bits)}
+        ),
         **{"precision": precision, "held_out": held_out, "initialisation": initialisation},
         **{"device": device, "runs": runs},
     }
     asked: dict[str, Any] = {
         "gap": part("gap", gap, options),
         "posterior": part("posterior", posterior, options),
-        **{"model": model, "threshold": threshold, "seeds": seeds, "over": over, "latents": latents},
+        **{
+            "model": part("model", model, options),
+            "threshold": threshold,
+            "seeds": seeds,
+            "over": over,
+            "latents": latents,
+        },
         **{
             "init": int(init) if init is not None and init.is_integer() else init,
             "largest": largest,

@@ -7,7 +7,20 @@ from typing import Any
 
 from vaescope.errors import ConfigurationError
 
-PARTS = ("data", "net", "posterior", "prior", "likelihood", "optimiser", "objective", "gap")
+PARTS = ("data", "model", "net", "posterior", "prior", "likelihood", "optimiser", "objective", "gap")
+
+# What the help of a command says, without loading the packages that hold the tables; a contract test compares them.
+MODELS = "vae, conditional (told the label), identifiable (iVAE, told the factors), vgon (gradient origin)"
+NETS = "conv, mlp, fully_connected, affine; by the data when left out."
+POSTERIORS = "diagonal, full (covariance)"
+PRIORS = "standard, anisotropic, student_t, mixture, sparse, conditional; by the model when left out."
+LIKELIHOODS = "bernoulli, gaussian, laplace; by the data when left out."
+OBJECTIVES = "beta, annealed, beta_tc, factor, dip_i, dip_ii, decomposition, maximum_entropy."
+OPTIMISERS = "adam, amsgrad, adagrad."
+PRECISIONS = "float32, float64, tf32, bfloat16."
+INITIALISATIONS = "glorot, torch."
+WARM_UP = "Steps over which all but the reconstruction is brought in."
+FREE_BITS = "Nats of each latent's rate that cost nothing."
 
 
 def opened(data: str, options: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.objectives import strengths
+from vaescope.objectives.strengths import SCHEDULES
 from vaescope.training import Member
 
 LATENTS = "latents"
@@ -99,7 +100,7 @@ def axis_over(name: str, largest: int, objective: Any) -> Latents | Strength:
     """The axis called `name`: 'latents', or one of the objective's strengths."""
     if name == LATENTS:
         return Latents(largest)
-    known = strengths(objective)
+    known = [strength for strength in strengths(objective) if strength not in SCHEDULES]
     if name not in known:
         raise ConfigurationError(
             f"over must be {LATENTS!r} or a strength of {type(objective).__name__} ({', '.join(known)}), got {name!r}."

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.data import Dataset
+from vaescope.data.conditions import condition_table
 from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
@@ -180,7 +181,8 @@ def read(gap: Gap | Callable[[Evidence], Reading | float], evidence: Evidence) -
 
 def _blocks(evidence: Evidence, size: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Codes, items and reconstructions of each block, as rows on the model's device."""
-    model, items = evidence.model, evidence.items
+    model: Any = evidence.model
+    items = evidence.items
     sampled = tables_of(evidence.codes)[SAMPLED]
     if len(items) != len(sampled):
         raise DataError(
@@ -188,24 +190,34 @@ def _blocks(evidence: Evidence, size: int) -> Iterator[tuple[Tensor, Tensor, Ten
             f"{items.name!r}. Encode these items."
         )
     device = next((parameter.device for parameter in model.parameters()), sampled.device)
+    kind = getattr(model, "condition_on", None)
+    told = None if kind is None else condition_table(items, kind, model.condition_width).to(device)
     blocks = max(1, round(len(items) / size))
     for first in range(blocks):
         # Items far apart in the order, since one block of sorted items would be unlike the whole.
         index = torch.arange(first, len(items), blocks, device=device)
         codes = sampled[index.to(sampled.device)].to(device)
-        yield codes, items.batch(index).flatten(1), _reconstructions(model, codes)
+        yield (
+            codes,
+            items.batch(index).flatten(1),
+            _reconstructions(model, codes, None if told is None else told[index]),
+        )
 
 
 @torch.no_grad()
-def _reconstructions(model: Any, codes: Float[Tensor, "items latents"]) -> Float[Tensor, "items dimensions"]:
+def _reconstructions(
+    model: Any, codes: Float[Tensor, "items latents"], told: Float[Tensor, "items width"] | None
+) -> Float[Tensor, "items dimensions"]:
     if not callable(getattr(model, "decode", None)):
         raise ConfigurationError(
             f"the gap Information needs a model with decode, which {type(model).__name__} has not; use another gap."
         )
     parts = []
-    for chunk in codes.split(CHUNK):
+    for start in range(0, len(codes), CHUNK):
+        part = slice(start, start + CHUNK)
+        condition = () if told is None else (told[part].to(codes.dtype),)
         # The mean of a bare tensor is a method.
-        mean = getattr(model.decode(chunk), "mean", None)
+        mean = getattr(model.decode(codes[part], *condition), "mean", None)
         if not isinstance(mean, Tensor):
             raise ConfigurationError(
                 f"{type(model).__name__}.decode must return a distribution whose mean is a tensor of items, for the "

@@ -16,7 +16,6 @@ from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.engines import State
 from vaescope.training.groups import group as group_members
-from vaescope.training.layout import Layout
 
 # Which gap, of which model, after how many periods of training.
 Key = tuple[str, Member, int]
@@ -110,12 +109,11 @@ class Pool:
             self.trained_steps += steps
             look(self.trained_steps)
         for place, member in enumerate(members):
-            state = trainer.member_state(place)
-            evidence = self._evidence(member, state)
+            evidence = self._evidence(trainer.load_into(self._shell(member.latents), place))
             for name, gap in self.gaps.items():
                 self.readings[name, member, period] = read(gap, evidence)
             # After its readings: a state that is there has been read.
-            self.states[member] = state
+            self.states[member] = trainer.member_state(place)
 
     def _seated(self, members: list[Member]) -> Trainer:
         """A trainer with these members in its first places; on an accelerator the same one while it is wide enough."""
@@ -133,10 +131,7 @@ class Pool:
         self._trainer = trainer
         return trainer
 
-    def _evidence(self, member: Member, state: State) -> Evidence:
-        model = self._shell(member.latents)
-        weights = Layout.of(model).unpack(state.parameters[0].to(self.setup.device))
-        model.to(state.parameters.dtype).load_state_dict(weights, strict=True)
+    def _evidence(self, model: nn.Module) -> Evidence:
         codes = encode(model, self._probe, progress=False)
         moved = {name: getattr(codes, name).to(self.setup.device) for name in ("mean", "variance", "sample")}
         return Evidence(model, self._probe, replace(codes, **moved))

@@ -57,7 +57,7 @@ def chosen_settings(settings: dict[str, Any]) -> Settings:
                 "most_periods."
             )
     chosen = Settings.of(settings)
-    if chosen.model == "autoencoder":
+    if chosen.model_name == "autoencoder":
         raise ConfigurationError(
             "FONDUE needs a model with a posterior variance, an autoencoder has none. Search with model 'vae': the "
             "number holds for autoencoders too, as the elbow check with model 'autoencoder' shows."

@@ -21,15 +21,21 @@ def strengths(objective: Any) -> dict[str, float]:
 
 def form(objective: Any) -> tuple[Any, ...]:
     """What members of an ensemble must share: the kind of objective, and its fields that are not numbers."""
+    if not dataclasses.is_dataclass(objective):
+        return (type(objective),)
     numbers = strengths(objective)
     others = [field.name for field in dataclasses.fields(objective) if field.name not in numbers]
     return type(objective), *((name, getattr(objective, name)) for name in others)
 
 
 def in_words(objective: Any) -> str:
-    """The strengths as text; a schedule that is off is not worth a word."""
-    shown = {name: value for name, value in strengths(objective).items() if value or name not in SCHEDULES}
-    return ", ".join(f"{name} {value:g}" for name, value in shown.items())
+    """The strengths as text."""
+    return ", ".join(f"{name} {value:g}" for name, value in telling(objective).items())
+
+
+def telling(objective: Any) -> dict[str, float]:
+    """The strengths, without the schedules that are off."""
+    return {name: value for name, value in strengths(objective).items() if value or name not in SCHEDULES}
 
 
 def with_strengths(objective: Any, values: dict[str, Tensor]) -> Any:

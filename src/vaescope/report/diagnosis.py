@@ -11,7 +11,7 @@ from vaescope.checks import whole_number, without_infinities
 from vaescope.data import Dataset, open_dataset
 from vaescope.errors import DataError, VaescopeError
 from vaescope.numerics.polarised import ACTIVE, ALPHA
-from vaescope.objectives import strengths
+from vaescope.objectives.strengths import telling
 from vaescope.regime import (
     VariableTypes,
     collapse,
@@ -75,7 +75,7 @@ def diagnose(
     run = _run_of(subject, runs)
     if run is not None:
         codes = encode(run.model, _some(_data_of(run, data), items, seed), seed=seed)
-        settings = strengths(run.configuration.member.objective)
+        settings = telling(run.configuration.member.objective)
         words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
         return _diagnosis(run.id, codes, run.history, words, alpha, predict, seed)
     data = None if data is None else _some(open_dataset(data), items, seed)

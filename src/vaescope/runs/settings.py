@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class Settings:
     Attributes:
         net: 'conv' for images of at least 16 x 16, else 'mlp'.
         posterior: 'diagonal', or 'deterministic' for an autoencoder.
+        prior: 'standard', or 'conditional' for an identifiable model.
         likelihood: 'bernoulli' for images, else 'gaussian' with a learned variance.
         steps, epochs: one or the other; 5000 steps when neither is given.
         held_out: share (float) or number (int) of items kept aside for evaluation; 0 for none.
@@ -42,10 +44,10 @@ class Settings:
         checkpoint_seconds: time between checkpoints.
     """
 
-    model: str = "vae"
+    model: Any = "vae"
     net: Any = None
     posterior: Any = None
-    prior: Any = "standard"
+    prior: Any = None
     likelihood: Any = None
     initialisation: str = "glorot"
     optimiser: Any = "adam"
@@ -89,6 +91,11 @@ class Settings:
                 raise unknown_name("setting", name, known)
         return cls(**options)
 
+    @property
+    def model_name(self) -> Any:
+        """The name of the model, which may be given as a table of its options."""
+        return self.model.get("name") if isinstance(self.model, Mapping) else self.model
+
     def split(self) -> Split:
         """How held-out items are drawn."""
         return Split(self.held_out, self.split_seed)
@@ -96,8 +103,9 @@ class Settings:
     def architecture(self, data: Dataset) -> Architecture:
         """The architecture, with what was left open chosen by the data."""
         convolved = data.is_image and min(data.shape[1:]) >= SMALLEST_CONVOLVED
-        told = getattr(MODELS.get(self.model), "condition_on", None)
-        posterior = "deterministic" if self.model == "autoencoder" else "diagonal"
+        name = self.model_name
+        told = getattr(MODELS.get(name), "condition_on", None)
+        posterior = "deterministic" if name == "autoencoder" else "diagonal"
         likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
         return Architecture(
             self.model,

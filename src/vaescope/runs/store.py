@@ -11,7 +11,7 @@ from typing import Any
 
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.numerics.polarised import TYPES
-from vaescope.objectives import strengths
+from vaescope.objectives.strengths import telling
 from vaescope.runs.run import RUN_FILE, Run
 
 DEFAULT_FOLDER = "runs"
@@ -98,7 +98,7 @@ def summary(run: Run) -> dict[str, Any]:
         "likelihood": architecture["likelihood"]["name"],
         "latents": member.latents,
         "objective": run.record["configuration"]["member"]["objective"]["name"],
-        **strengths(member.objective),
+        **telling(member.objective),
         "seed": member.seed,
         "learning_rate": member.learning_rate,
         "batch": plan.batch,

@@ -148,14 +148,17 @@ class Trainer:
 
     def model(self, member: int = 0) -> nn.Module:
         """A member as a model of its own, with its own number of latents, on the CPU."""
-        latents = self.members[member].latents
-        own = self.architecture.build(self.data.shape, latents, seed=0)
+        own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
+        return self.load_into(own, member)
+
+    def load_into(self, model: nn.Module, member: int) -> nn.Module:
+        """Give a model of the member's size its weights; it stays on its device."""
         vector = self.member_state(member).parameters[0]
-        named = self._layout(latents).unpack(vector)
+        named = self._layout(self.members[member].latents).unpack(vector)
         if self._has_critic:
             named = {name.removeprefix(MODEL): weight for name, weight in named.items() if name.startswith(MODEL)}
-        own.to(vector.dtype).load_state_dict(named, strict=True)
-        return own.eval()
+        model.to(vector.dtype).load_state_dict(named, strict=True)
+        return model.eval()
 
     def member_state(self, member: int) -> State:
         """A member's part of the state, as the model trained alone would have it."""
