@@ -93,7 +93,7 @@ def summary(run: Run) -> dict[str, Any]:
         "status": run.status,
         "data": configuration.data["name"],
         "items": configuration.data["items"],
-        "model": architecture["model"],
+        "model": configuration.architecture.model,
         "net": architecture["net"]["name"],
         "likelihood": architecture["likelihood"]["name"],
         "latents": member.latents,
