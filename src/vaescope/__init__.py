@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vaescope import dimension, fondue, likelihoods, models, nets, objectives, posteriors, priors, regime
+    from vaescope import dimension, likelihoods, models, nets, objectives, posteriors, priors, regime
     from vaescope.data import Dataset, open_dataset
     from vaescope.errors import VaescopeError
+    from vaescope.fondue import fondue
     from vaescope.regime import variable_types
     from vaescope.report import diagnose
     from vaescope.representation import Representation, encode

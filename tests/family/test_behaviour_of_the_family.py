@@ -26,7 +26,7 @@ def trained(architecture: Architecture, members: list[Member], data: Dataset, st
 
 
 def distance_to_orthogonality(model: Any, data: Dataset) -> float:
-    """The mean distance of V, of the decoder's Jacobian U S V^T, to the nearest signed permutation (Rolinek, eq. 29)."""
+    """The mean distance of V, of the Jacobian U S V^T, to the nearest signed permutation (Rolinek, eq. 29)."""
     x = data.batch(torch.arange(200))
     with torch.no_grad():
         means = model.encode(x).mean
