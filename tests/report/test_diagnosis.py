@@ -82,6 +82,13 @@ def test_a_run_that_collapsed_says_since_when_and_under_which_strength(folder: P
     assert all(row["passive_since"] in (100, 200, 300) for row in found.rows)
 
 
+def test_a_run_with_another_prior_says_what_its_codes_are_measured_against(folder: Path) -> None:
+    found = diagnose(fit("digits", latents=2, prior="sparse", runs=folder, **QUICK))
+    (card,) = [card for card in found.cards if card.title == "Prior"]
+    assert card.status == "warning"
+    assert "The prior of this run is sparse" in card.meaning
+
+
 def test_an_autoencoder_has_nothing_to_collapse(folder: Path) -> None:
     run = fit(ITEMS, latents=2, model="autoencoder", runs=folder, **QUICK)
     found = diagnose(run, ITEMS)

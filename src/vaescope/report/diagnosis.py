@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,11 @@ def diagnose(
         codes = encode(run.model, _some(_data_of(run, data), items, seed), seed=seed)
         settings = telling(run.configuration.member.objective)
         words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
-        return _diagnosis(run.id, codes, run.history, words, alpha, predict, seed)
+        found = _diagnosis(run.id, codes, run.history, words, alpha, predict, seed)
+        prior = run.configuration.architecture.plain()["prior"]["name"]
+        if prior == "standard" or run.configuration.architecture.model == "autoencoder":
+            return found
+        return replace(found, cards=by_severity([*found.cards, regime_cards.prior_card(prior)]))
     data = None if data is None else _some(open_dataset(data), items, seed)
     return _diagnosis(_name(subject), adapt(subject, data, seed=seed), [], "", alpha, predict, seed)
 

@@ -100,6 +100,13 @@ def collapse_card(found: Collapse, history: Sequence[dict[str, Any]] = (), setti
     return Card(title, NOTE, meaning, advice, rows)
 
 
+def prior_card(prior: str) -> Card:
+    """A warning where the prior is not the one that codes are measured against."""
+    meaning = f"The prior of this run is {prior}, and what is said here measures its codes against N(0, 1)."
+    advice = "Read types, collapse and rate with that in mind, or pass the prior to vs.variable_types."
+    return Card("Prior", WARNING, meaning, advice, [{"prior": prior}])
+
+
 def rate_card(found: Collapse, information: MutualInformation | None) -> Card:
     """How much the codes carry."""
     title = "Information"
