@@ -1,0 +1,69 @@
+"""Every variant's step can be traced into one program, as an accelerator runs it, and gives the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from vaescope.data import Dataset, open_dataset
+from vaescope.data.conditions import condition_width
+from vaescope.models import MODELS, Architecture
+from vaescope.nets import MLP
+from vaescope.objectives import OBJECTIVES, Beta, Factor
+from vaescope.posteriors import POSTERIORS
+from vaescope.priors import PRIORS
+from vaescope.training import Member, Plan, Trainer
+from vaescope.training.order import draw_noise
+
+NET = MLP((12,), (12,))
+PLAN = Plan(4, 8, precision="float64", log_every=2, evaluate_every=4, monitor_every=0)
+STEP = range(1)
+
+
+@pytest.fixture(scope="module", params=["digits", "dsprites-small"])
+def data(request: pytest.FixtureRequest) -> Dataset:
+    return open_dataset(request.param).draw(64)
+
+
+def program_equals_step(architecture: Architecture, objective: Any, data: Dataset) -> None:
+    members = [Member(2, objective, 1e-3, 0), Member(4, objective, 1e-3, 1)]
+    trainer = Trainer(architecture, members, PLAN, data)
+    state, engine, before = trainer.state, trainer.engine, trainer.state.copy()
+    items = trainer.order.indices(STEP)[0]
+    noise = draw_noise(trainer.task.noise, trainer.task.seeds, STEP, trainer.order.batch, state.parameters.dtype)
+    inputs = (state.parameters, state.slots, items, {name: draw[0] for name, draw in noise.items()})
+    inputs = (*inputs, torch.tensor(0), engine._own)
+    program = make_fx(lambda *given: engine.step(*given))(*inputs)
+    ends = []
+    for step in (engine.step, program):
+        state.restore(before)
+        records = step(*inputs)
+        ends.append((state.parameters.clone(), records))
+    torch.testing.assert_close(ends[1], ends[0], rtol=1e-12, atol=1e-12)
+    assert not torch.equal(ends[0][0], before.parameters)
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_the_step_of_every_objective_is_one_program(name: str, data: Dataset) -> None:
+    settings: dict[str, Any] = {"critic_widths": (6, 6)} if OBJECTIVES[name] is Factor else {}
+    objective = OBJECTIVES[name](warm_up=10, free_bits=0.01, **settings)
+    program_equals_step(Architecture(net=NET), objective, data)
+
+
+@pytest.mark.parametrize("posterior", sorted(POSTERIORS.keys() - {"deterministic"}))
+@pytest.mark.parametrize("prior", sorted(PRIORS.keys() - {"conditional"}))
+def test_the_step_with_every_prior_and_posterior_is_one_program(prior: str, posterior: str, data: Dataset) -> None:
+    program_equals_step(Architecture(net=NET, posterior=posterior, prior=prior), Beta(2.0), data)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_the_step_of_every_model_is_one_program(name: str, data: Dataset) -> None:
+    told = getattr(MODELS[name], "condition_on", None)
+    if told is not None and (data.labels if told == "label" else data.factors) is None:
+        pytest.skip(f"{data.name} has no {told} to tell")
+    posterior = "deterministic" if name == "autoencoder" else "diagonal"
+    condition = 0 if told is None else condition_width(data, told)
+    program_equals_step(Architecture(name, NET, posterior, condition=condition), Beta(2.0), data)
