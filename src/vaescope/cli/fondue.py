@@ -64,9 +64,7 @@ def fondue(
     Asked twice, it trains once; stopped, the same command goes on.
     """
     from vaescope.cli.tables import print_json
-    from vaescope.fondue import default_sizes, elbow
     from vaescope.fondue import fondue as find
-    from vaescope.progress import saying
 
     options = parse_settings(settings or [])
     _check_before(check, over, plot)
@@ -101,15 +99,7 @@ def fondue(
         **{"most_periods": most_periods, "probe_items": probe_items},
     }
     found = find(subject, **shared, **asked, **given(batch=batch))
-    checked = None
-    if check and found.latents:
-        sizes = default_sizes(found.latents, found.dimensions)
-        if not json:
-            saying(f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {check_steps} steps")
-        rate = found.settings["learning_rate"]
-        checked = elbow(
-            subject, sizes, found.latents, model=check_model, steps=check_steps, learning_rate=rate, **shared
-        )
+    checked = _checked(subject, found, check_model, check_steps, shared) if check and found.latents else None
     if plot is not None:
         _draw(found, checked, plot)
     if json:
@@ -125,6 +115,16 @@ def _check_before(check: bool, over: str, plot: str | None) -> None:
         raise ConfigurationError(f"--check looks at numbers of latents, and needs --over latents, got {over!r}.")
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise ConfigurationError(f"--plot must lie in a folder that is there, got {plot!r}. Make the folder first.")
+
+
+def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str, Any]) -> Any:
+    """The elbow among sizes around the answer, trained as the search was."""
+    from vaescope.fondue import default_sizes, elbow
+    from vaescope.progress import saying
+
+    sizes, rate = default_sizes(found.latents, found.dimensions), found.settings["learning_rate"]
+    saying(f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {steps} steps each")
+    return elbow(subject, sizes, found.latents, model=model, steps=steps, learning_rate=rate, **shared)
 
 
 def _draw(found: Any, checked: Any, path: str) -> None:

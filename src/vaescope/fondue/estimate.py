@@ -17,9 +17,7 @@ from vaescope.fondue.gaps import Reading
 from vaescope.fondue.keeping import Readings, States, keep_result
 from vaescope.fondue.pool import Key, Pool
 from vaescope.fondue.preparing import (
-    BATCH,
-    SMALL_BATCH,
-    SMALL_SET,
+    batch_for,
     beginning,
     chosen_gap,
     chosen_settings,
@@ -85,9 +83,7 @@ def fondue(
     """
     began, opened, chosen = time.monotonic(), open_dataset(data), chosen_settings(settings)
     training, _ = chosen.split().of(opened)
-    chosen = dataclasses.replace(
-        chosen, batch=settings.get("batch", SMALL_BATCH if len(training) < SMALL_SET else BATCH)
-    )
+    chosen = dataclasses.replace(chosen, batch=settings.get("batch", batch_for(len(training))))
     setup = shared_setup(chosen, training, period, whole_number("most_periods", most_periods, 1), probe_items)
     measured = chosen_gap(gap)
     limit = threshold_of(measured, threshold)

@@ -78,6 +78,11 @@ def shared_setup(chosen: Settings, training: Dataset, period: int | None, most_p
     return Setup(architecture, plan, steps, training, items, device)
 
 
+def batch_for(items: int) -> int:
+    """Items in a batch when it was not said how many."""
+    return SMALL_BATCH if items < SMALL_SET else BATCH
+
+
 def default_rate(setup: Setup) -> float:
     return QUICK_RATE if setup.epoch < LONG_EPOCH else SLOW_RATE
 
@@ -123,7 +128,9 @@ def beginning(axis: Axis, init: float | None, latents: int | None, objective: An
     try:
         found = estimate(setup.probe, device=setup.device)
     except DataError as error:
-        raise DataError(f"{setup.data.name} has no intrinsic dimension to begin at: {error}") from error
+        raise DataError(
+            f"{setup.data.name} has no intrinsic dimension to begin at: {error} Or pass init, where to begin."
+        ) from error
     start = axis.position(found.latents_to_start_with)
     return Begin(start, start, found.dimension)
 
