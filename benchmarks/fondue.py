@@ -1,8 +1,8 @@
 """FONDUE by the protocol of the thesis on the full dSprites grid: numbers beside the published ones, and times.
 
-`one` is one seed from a cold start, compilation included. `gaps` is the convolutional net at beta = 1: the trace gap,
-timed, then the other gaps on the same models. `betas` are other betas, all in one program, `connected` is the fully
-connected net. Each prints as it goes, so that a run cut short has shown what it had.
+`one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` the two
+other gaps, `betas` are other betas, all in one program, `connected` is the fully connected net. `dimension` is that of
+the data. Each prints every reading as it comes, so that a run cut short has shown what it had.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle
 from vaescope.fondue import fondue
 from vaescope.fondue.axes import Latents
-from vaescope.fondue.gaps import GAPS
-from vaescope.fondue.pool import Pool
+from vaescope.fondue.gaps import GAPS, Reading
+from vaescope.fondue.pool import Key, Pool
 from vaescope.fondue.preparing import chosen_settings, shared_setup
 from vaescope.fondue.together import Quest, search_together
 from vaescope.objectives import Beta
@@ -45,6 +45,16 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - BEGAN:6.1f} s] {text}", flush=True)
 
 
+class Readings(dict[Key, Reading]):
+    """Readings that are printed as they come."""
+
+    def __setitem__(self, key: Key, reading: Reading) -> None:
+        gap, member, period = key
+        place = f"beta {member.objective.beta:g}, {member.latents} latents, seed {member.seed}, epoch {period}"
+        say(f"{gap} {place}: {reading.gap:.3f}")
+        super().__setitem__(key, reading)
+
+
 class Table:
     """One pool of models, and searches in it."""
 
@@ -54,7 +64,7 @@ class Table:
         training, _ = settings.split().of(data)
         setup = shared_setup(settings, training, options.period, options.most_periods, 10_000)
         self.net, self.options, self.axis = net, options, Latents(200)
-        self.pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats)
+        self.pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats, readings=Readings())
 
     def quest(self, gap: str, beta: float, start: int, width: int, most: int, near: bool) -> Quest:
         member = Member(start, Beta(beta), RATE)
@@ -101,11 +111,15 @@ def dimension(options: argparse.Namespace) -> None:
     say(f"k = 20: {mle(data, 20).summary()}")
 
 
+def trace(options: argparse.Namespace) -> None:
+    table = Table("conv", ("trace",), 25, options)
+    table.answer([table.quest("trace", 1.0, 11, 5, options.most_periods, False)], options.seeds)
+
+
 def gaps(options: argparse.Namespace) -> None:
-    table, most = Table("conv", ("trace", "dimension", "information"), 25, options), options.most_periods
-    table.answer([table.quest("trace", 1.0, 11, 5, most, False)], options.seeds)
-    table.answer([table.quest("dimension", 1.0, 11, 5, most, True)], options.seeds)
-    table.answer([table.quest("information", 1.0, 15, 5, most, True)], options.seeds)
+    table, most = Table("conv", ("dimension", "information"), 30, options), options.most_periods
+    starts = {"dimension": 10, "information": 16}
+    table.answer([table.quest(gap, 1.0, start, 5, most, True) for gap, start in starts.items()], options.seeds)
 
 
 def betas(options: argparse.Namespace) -> None:
@@ -121,7 +135,7 @@ def connected(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stages", nargs="+", choices=["one", "dimension", "gaps", "betas", "connected"])
+    parser.add_argument("stages", nargs="+", choices=["one", "dimension", "trace", "gaps", "betas", "connected"])
     parser.add_argument("--data", default="dsprites")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--period", type=int, help="steps instead of an epoch, to try the script out")
