@@ -154,8 +154,8 @@ def test_a_model_of_ours_gives_the_codes_of_encode() -> None:
     wanted = encode(model, ITEMS, seed=2)
     for subject in (model.encode, model):
         codes = adapt(subject, ITEMS, seed=2)
-        torch.testing.assert_close(codes.mean, wanted.mean.double())
-        torch.testing.assert_close(codes.sample, wanted.sample.double(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(codes.mean.double(), wanted.mean.double())
+        torch.testing.assert_close(codes.sample.double(), wanted.sample.double(), rtol=1e-5, atol=1e-6)
         assert not codes.mean.requires_grad
 
 

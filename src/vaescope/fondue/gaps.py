@@ -68,7 +68,8 @@ class Trace:
 
     About 0 while all latents are active, and 1 more for each passive one (theorems 8.3.1 and 8.3.2): with a threshold
     below 1 the search allows only active latents, with one of at least 1 also mixed ones (theorem 8.3.3). Z is one
-    draw for each item, and the covariances divide by items - 1.
+    draw for each item, and the covariances divide by items - 1. Codes are in units of the prior, to which N(0, 1) does
+    nothing.
     """
 
     threshold: float = 1.0
@@ -77,7 +78,7 @@ class Trace:
         finite_number("threshold", self.threshold)
 
     def __call__(self, evidence: Evidence) -> Reading:
-        tables = tables_of(evidence.codes)
+        tables = tables_of(evidence.codes.in_units_of_prior())
         sampled, mean = (float(linalg.covariance(tables[name]).trace()) for name in (SAMPLED, MEAN))
         return Reading(sampled, mean)
 
@@ -101,7 +102,7 @@ class IntrinsicDimension:
             raise unknown_name("averaging", self.averaging, AVERAGINGS)
 
     def __call__(self, evidence: Evidence) -> Reading:
-        tables = tables_of(evidence.codes)
+        tables = tables_of(evidence.codes.in_units_of_prior())
         return Reading(self._dimension(tables[SAMPLED], SAMPLED), self._dimension(tables[MEAN], MEAN))
 
     def _dimension(self, table: Float[Tensor, "items latents"], name: str) -> float:

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from vaescope.errors import DataError
 from vaescope.models.passes import Pass
+from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.priors.standard import StandardPrior
 
 
 class Variational(nn.Module):
@@ -68,6 +70,15 @@ class Variational(nn.Module):
                 "brings its own."
             )
         return condition.to(self.latent_mask.dtype)
+
+
+def gaussian_prior(model: Any, condition: Tensor | None = None) -> DiagonalGaussian | None:
+    """The prior of a model where it is a Gaussian other than N(0, 1), which is what codes are else measured against."""
+    prior = getattr(model, "prior", None)
+    if prior is None or isinstance(prior, StandardPrior):
+        return None
+    found = prior(model.latent_mask, *((model.told(condition),) if takes_condition(prior) else ()))
+    return found if isinstance(found, DiagonalGaussian) else None
 
 
 def takes_condition(part: Any) -> bool:

@@ -33,6 +33,25 @@ def variable_type_codes(
     return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
 
 
+def own_prior_type_codes(
+    ratio: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
+    variance: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
+    distance: Float[Tensor, "*many latents"],
+    alpha: float = ALPHA,
+) -> Int[Tensor, "*many latents"]:
+    """Positions in `TYPES` under a Gaussian prior other than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2).
+
+    Active: the variance stays near 0 and far below the prior's. Passive: it stays near the prior's, and the mean near
+    the prior's mean. `ratio`, the variance in units of the prior's, and `variance` come as mean and variance over the
+    examples; `distance` is the mean squared distance to the prior's mean, in units of the prior's variance.
+    """
+    relative, absolute = (variable_type_codes(*moments, alpha) for moments in (ratio, variance))
+    active = (relative == TYPES.index(ACTIVE)) & (absolute == TYPES.index(ACTIVE))
+    passive = (relative == TYPES.index(PASSIVE)) & (distance <= alpha)
+    mixed = torch.full_like(relative, TYPES.index(MIXED))
+    return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
+
+
 def regime_rate(
     rate: Float[Tensor, "*many latents"],
     mean_variance: Float[Tensor, "*many latents"],

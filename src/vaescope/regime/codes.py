@@ -42,7 +42,12 @@ class Codes:
 
     @classmethod
     def of(cls, codes: Any, prior: Any = None) -> Codes:
-        """From a `Representation` or a pair (mean, variance); `prior` is a pair too, items x latents or latents."""
+        """From a `Representation` or a pair (mean, variance); `prior` is a pair too, items x latents or latents.
+
+        Without one, it is the representation's own, if it has any.
+        """
+        if prior is None and isinstance(codes, Representation):
+            prior = codes.prior
         pair = (codes.mean, codes.variance) if isinstance(codes, Representation) else _pair("codes", codes)
         mean, variance = (checked_array(name, values) for name, values in zip(("mean", "variance"), pair, strict=True))
         _check_codes(mean, variance)
@@ -60,6 +65,11 @@ class Codes:
 
     def __len__(self) -> int:
         return len(self.mean)
+
+    @property
+    def prior(self) -> tuple[Any, Any] | None:
+        """Mean and variance of the prior; None for N(0, 1)."""
+        return None if self.prior_mean is None else (self.prior_mean, self.prior_variance)
 
     @property
     def latents(self) -> int:

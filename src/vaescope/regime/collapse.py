@@ -71,11 +71,12 @@ def collapse(
 ) -> Collapse:
     """Rates, active units and passive latents of codes of any kind that `variable_types` takes.
 
-    A unit is active if the variance of its mean representation is above 0.01 (Burda et al., 2016).
+    A unit is active if the variance of its mean representation, in units of the prior's, is above 0.01 (Burda et al.,
+    2016).
     """
     types = variable_types(codes, prior=prior, alpha=alpha, epsilon=epsilon, chunk=chunk)
     statistics = types.statistics
-    units = (statistics.mean.variance > ACTIVE_UNIT).nonzero().flatten().tolist()
+    units = (statistics.relative_mean.variance > ACTIVE_UNIT).nonzero().flatten().tolist()
     return Collapse(tuple(statistics.rate.tolist()), tuple(units), types)
 
 
@@ -176,18 +177,19 @@ class DeltaKL:
         return f"Delta_KL {self.value:.1%} with {len(self.active)} active latents"
 
 
-def delta_kl(mean: Any, variance: Any, *, chunk: int | None = None) -> DeltaKL:
+def delta_kl(mean: Any, variance: Any, *, prior: Any = None, chunk: int | None = None) -> DeltaKL:
     """How far the divergence is from its form in the polarised regime (Rolinek, eq. 30).
 
     That form (eq. 10) is half the sum of mean^2 - log variance - 1 over the active latents, whose mean representation
-    has a standard deviation above 0.5; both are averaged over the examples.
+    has a standard deviation above 0.5; both are averaged over the examples. With a `prior`, a pair (mean, variance),
+    codes are in its units.
     """
-    statistics = LatentStatistics.of(mean, variance, chunk=chunk)
+    statistics = LatentStatistics.of(mean, variance, prior=prior, chunk=chunk)
     rate = statistics.rate
     if not bool(torch.isfinite(rate).all()):
         raise DataError("variance must be above 0 for a finite divergence, but some are 0; Delta_KL needs a VAE.")
-    spread = statistics.mean.variance.sqrt()
-    approximation = regime_rate(rate, statistics.variance.mean, spread)
+    spread = statistics.relative_mean.variance.sqrt()
+    approximation = regime_rate(rate, statistics.relative_variance.mean, spread)
     active = tuple((spread > SPREAD).nonzero().flatten().tolist())
     return DeltaKL(float(rate.sum()), float(approximation), active)
 

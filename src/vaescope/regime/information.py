@@ -14,7 +14,7 @@ from torch import Tensor
 from vaescope.checks import whole_number
 from vaescope.errors import DataError
 from vaescope.numerics import gaussian
-from vaescope.regime.codes import Codes, checked_array, checked_rows
+from vaescope.regime.codes import Chunk, Codes, checked_array, checked_rows
 
 ITEMS = 5000
 BLOCK_NUMBERS = 1 << 20
@@ -30,11 +30,15 @@ class MutualInformation:
     standard_error: float
     rate: float
     items: int
+    conditional: bool = False
 
     @property
-    def aggregate_kl(self) -> float:
-        """KL(q(z) || p(z)): the part of the rate that carries no information (eq. 4.19)."""
-        return self.rate - self.information
+    def aggregate_kl(self) -> float | None:
+        """KL(q(z) || p(z)): the part of the rate that carries no information (eq. 4.19).
+
+        None where each item has a prior of its own: what that prior was told, codes carry without a rate.
+        """
+        return None if self.conditional else self.rate - self.information
 
     @property
     def ceiling(self) -> float:
@@ -60,15 +64,18 @@ class MutualInformation:
         )
 
 
-def mutual_information_bound(mean: Any, variance: Any, sample: Any, *, items: int = ITEMS) -> MutualInformation:
+def mutual_information_bound(
+    mean: Any, variance: Any, sample: Any, *, prior: Any = None, items: int = ITEMS
+) -> MutualInformation:
     """I(x; z) by eq. 4.19 (Bonheme), a lower bound on average, for at most `items` examples, evenly spaced.
 
     The estimator: the mean over i of log q(z_i | x_i) - log (1/n) sum_k q(z_i | x_k), with z_i = `sample`, one for each
     example. Since the sum holds k = i, it is at most log n; in expectation it is a lower bound of the information under
-    the distribution that the n examples were drawn from (Poole et al., 2019). The rate is to N(0, 1).
+    the distribution that the n examples were drawn from (Poole et al., 2019). The rate is to
+    N(0, 1), or to `prior`, a pair (mean, variance).
     """
     items = whole_number("items", items, 2)
-    codes, drawn = Codes.of((mean, variance)), checked_array("sample", sample)
+    codes, drawn = Codes.of((mean, variance), prior), checked_array("sample", sample)
     if tuple(drawn.shape) != tuple(codes.mean.shape):
         raise DataError(
             f"sample must be of the shape of mean, {tuple(codes.mean.shape)}, got {tuple(drawn.shape)}; "
@@ -83,9 +90,20 @@ def mutual_information_bound(mean: Any, variance: Any, sample: Any, *, items: in
         raise DataError("variance must be above 0 everywhere for densities to exist, but some are 0; pass a VAE's.")
     log_variance = posterior.variance.log()
     gains = _gains(z, posterior.mean, log_variance)
-    rate = gaussian.kl_to_standard(posterior.mean, log_variance).sum(-1).mean()
+    rate = _rate(posterior, log_variance)
     error = gains.std() / math.sqrt(len(gains))
-    return MutualInformation(float(gains.mean()), float(error), float(rate), len(gains))
+    return MutualInformation(float(gains.mean()), float(error), float(rate), len(gains), _is_conditional(codes))
+
+
+def _rate(posterior: Chunk, log_variance: Float[Tensor, "items latents"]) -> Float[Tensor, ""]:
+    if posterior.prior_mean is None or posterior.prior_variance is None:
+        return gaussian.kl_to_standard(posterior.mean, log_variance).sum(-1).mean()
+    prior = posterior.prior_mean, posterior.prior_variance.log()
+    return gaussian.kl(posterior.mean, log_variance, *prior).sum(-1).mean()
+
+
+def _is_conditional(codes: Codes) -> bool:
+    return any(array is not None and array.ndim == 2 for array in (codes.prior_mean, codes.prior_variance))
 
 
 def _gains(

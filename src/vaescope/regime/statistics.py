@@ -22,14 +22,25 @@ BINS = 20
 
 
 @dataclass(frozen=True)
+class InUnitsOfPrior:
+    """The mean less the prior's, over the prior's standard deviation, and the variance over the prior's."""
+
+    mean: Spread
+    variance: Spread
+
+    def merge(self, other: InUnitsOfPrior) -> InUnitsOfPrior:
+        """Those of both sets of examples together."""
+        return InUnitsOfPrior(self.mean.merge(other.mean), self.variance.merge(other.variance))
+
+
+@dataclass(frozen=True)
 class LatentStatistics:
     """Statistics of each latent over `count` examples; on the CPU, in float64, whatever they were computed from.
 
     `kl` sums the divergence from the prior (Bonheme, eq. 2.18). `negligible` counts the examples whose divergence is
     below `epsilon` (Clapham, eq. 5), `passive` those for which the latent is passive within `alpha` (Bonheme,
     definition 4.1.1). `histogram` counts variances, in units of the prior's, in 20 bins of [0, 1) and one from 1 up.
-    `ratio`, the variance in those units, and `distance`, the sum of squared distances to the prior's mean in the same
-    units, are there when a prior was given.
+    `prior` is there when one was given: the codes as that prior measures them.
     """
 
     count: int
@@ -41,8 +52,7 @@ class LatentStatistics:
     histogram: Int[Tensor, "latents bins"]
     alpha: float
     epsilon: float
-    ratio: Spread | None = None
-    distance: Float[Tensor, "latents"] | None = None
+    prior: InUnitsOfPrior | None = None
 
     @classmethod
     def of(
@@ -73,18 +83,28 @@ class LatentStatistics:
         _check_mergeable(self, other)
         merged = {field.name: getattr(self, field.name) for field in fields(self)}
         merged["count"] = self.count + other.count
-        for name in ("mean", "variance", "ratio"):
-            one, two = getattr(self, name), getattr(other, name)
-            merged[name] = None if one is None else one.merge(two)
-        for name in ("kl", "negligible", "passive", "histogram", "distance"):
-            one, two = getattr(self, name), getattr(other, name)
-            merged[name] = None if one is None else one + two
+        for name in ("mean", "variance"):
+            merged[name] = getattr(self, name).merge(getattr(other, name))
+        for name in ("kl", "negligible", "passive", "histogram"):
+            merged[name] = getattr(self, name) + getattr(other, name)
+        if self.prior is not None and other.prior is not None:
+            merged["prior"] = self.prior.merge(other.prior)
         return LatentStatistics(**merged)
 
     @property
     def latents(self) -> int:
         """The number of latents."""
         return len(self.kl)
+
+    @property
+    def relative_mean(self) -> Spread:
+        """The mean less the prior's, in units of the prior's standard deviation."""
+        return self.mean if self.prior is None else self.prior.mean
+
+    @property
+    def relative_variance(self) -> Spread:
+        """The variance in units of the prior's."""
+        return self.variance if self.prior is None else self.prior.variance
 
     @property
     def rate(self) -> Float[Tensor, "latents"]:
@@ -117,11 +137,12 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
     prior_mean, prior_variance = chunk.prior_mean, chunk.prior_variance
     if prior_mean is None or prior_variance is None:
         divergence = gaussian.kl_to_standard(mean, variance.log())
-        ratio, distance = variance, mean.abs()
+        moved, ratio, prior = mean, variance, None
     else:
         divergence = gaussian.kl(mean, variance.log(), prior_mean, prior_variance.log())
-        ratio, distance = variance / prior_variance, (mean - prior_mean).abs() / prior_variance.sqrt()
-    passive = (distance <= alpha) & ((ratio - 1).abs() <= alpha)
+        moved, ratio = (mean - prior_mean) / prior_variance.sqrt(), variance / prior_variance
+        prior = InUnitsOfPrior(Spread.of(moved), Spread.of(ratio))
+    passive = (moved.abs() <= alpha) & ((ratio - 1).abs() <= alpha)
     return LatentStatistics(
         len(mean),
         Spread.of(mean),
@@ -132,8 +153,7 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
         _histogram(ratio).cpu(),
         alpha,
         epsilon,
-        None if prior_mean is None else Spread.of(ratio),
-        None if prior_mean is None else distance.square().sum(0).cpu(),
+        prior,
     )
 
 
@@ -150,5 +170,5 @@ def _check_mergeable(one: LatentStatistics, two: LatentStatistics) -> None:
             raise DataError(
                 f"statistics that are merged must agree in {name}, got {getattr(one, name)} and {getattr(two, name)}."
             )
-    if (one.ratio is None) != (two.ratio is None):
+    if (one.prior is None) != (two.prior is None):
         raise DataError("statistics that are merged must all have a prior or all have none, got one of each.")

@@ -7,11 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED, PASSIVE, SPREAD, TYPES, variable_type_codes
+from vaescope.numerics.polarised import (
+    ACTIVE,
+    ALPHA,
+    MIXED,
+    PASSIVE,
+    SPREAD,
+    TYPES,
+    own_prior_type_codes,
+    variable_type_codes,
+)
 from vaescope.regime.codes import Codes
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
 
@@ -94,14 +102,16 @@ def variable_types(
     """Which latents are active, mixed and passive; one pass, `chunk` items at a time.
 
     `codes` is a `Representation`, a pair (mean, variance) of numpy arrays (memory maps too) or torch tensors, or
-    `LatentStatistics`. Variances are those of the examples at hand (division by their number). The rules:
+    `LatentStatistics`. `prior` is a pair (mean, variance), by default the representation's own, or N(0, 1). Variances
+    are those of the examples at hand (division by their number). The rules:
 
     - "thesis", the main one (Bonheme, section 6.4.1): from the mean and variance of the variance representation,
       within `alpha`. A variance of zero everywhere, as deterministic codes have it, makes every latent active, of
       infinite divergence.
-    - "conditional", the main one when `prior`, a pair (mean, variance), is given (Bonheme, propositions 5.2.1 and
-      5.2.2): passive latents follow the prior, whose variance may be small.
-    - "rolinek" (section 5.2): active if the standard deviation of the mean representation is above 0.5, else passive.
+    - "conditional", the main one under another prior than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2): passive
+      latents follow the prior, whose variance may be small.
+    - "rolinek" (section 5.2): active if the standard deviation of the mean representation, in units of the prior's, is
+      above 0.5, else passive.
     - "clapham" (eq. 5): passive if the divergence from the prior is below `epsilon` for a share of at least
       1 - `delta` of the examples, else active.
     """
@@ -110,9 +120,17 @@ def variable_types(
     variance = statistics.variance
     thesis = _named(variable_type_codes(variance.mean, variance.variance, alpha))
     by_rule = {"thesis": thesis}
-    if statistics.ratio is not None:
-        by_rule["conditional"] = _conditional(statistics)
-    by_rule["rolinek"] = _active_where(statistics.mean.variance.sqrt() > SPREAD)
+    if statistics.prior is not None:
+        ratio, moved = statistics.relative_variance, statistics.relative_mean
+        by_rule["conditional"] = _named(
+            own_prior_type_codes(
+                (ratio.mean, ratio.variance),
+                (variance.mean, variance.variance),
+                moved.variance + moved.mean.square(),
+                alpha,
+            )
+        )
+    by_rule["rolinek"] = _active_where(statistics.relative_mean.variance.sqrt() > SPREAD)
     by_rule["clapham"] = _active_where(statistics.negligible.double() < (1 - delta) * statistics.count)
     rule = "conditional" if "conditional" in by_rule else "thesis"
     kinds = [_mixed_kind(counts) for counts in statistics.histogram.tolist()]
@@ -123,9 +141,9 @@ def variable_types(
 def latent_statistics(codes: Any, *, prior: Any, alpha: float, epsilon: float, chunk: int | None) -> LatentStatistics:
     """The statistics of codes of any kind that `variable_types` takes, of at least two examples."""
     if not isinstance(codes, LatentStatistics):
-        arrays = Codes.of(codes)
+        arrays = Codes.of(codes, prior)
         codes = LatentStatistics.of(
-            arrays.mean, arrays.variance, prior=prior, alpha=alpha, epsilon=epsilon, chunk=chunk
+            arrays.mean, arrays.variance, prior=arrays.prior, alpha=alpha, epsilon=epsilon, chunk=chunk
         )
     elif prior is not None:
         raise ConfigurationError("prior must be given where the statistics are gathered, not with the statistics.")
@@ -137,24 +155,6 @@ def latent_statistics(codes: Any, *, prior: Any, alpha: float, epsilon: float, c
     if codes.count < 2:
         raise DataError(f"variable types need at least 2 examples, got {codes.count}; encode more items.")
     return codes
-
-
-def _conditional(statistics: LatentStatistics) -> tuple[str, ...]:
-    """Propositions 5.2.1 and 5.2.2 (Bonheme), with the prior's variance as the unit of the latent.
-
-    Active: the variance stays near 0 and far below the prior's, which is about the squared mean. Passive: the variance
-    stays near the prior's and the squared distance to the prior's mean near 0.
-    """
-    ratio, variance, alpha = statistics.ratio, statistics.variance, statistics.alpha
-    if ratio is None or statistics.distance is None:
-        raise ValueError("the conditional rule needs statistics gathered with a prior.")
-    relative = variable_type_codes(ratio.mean, ratio.variance, alpha)
-    absolute = variable_type_codes(variance.mean, variance.variance, alpha)
-    near = statistics.distance / statistics.count <= alpha
-    active = (relative == TYPES.index(ACTIVE)) & (absolute == TYPES.index(ACTIVE))
-    passive = (relative == TYPES.index(PASSIVE)) & near
-    mixed = torch.full_like(relative, TYPES.index(MIXED))
-    return _named(mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE)))
 
 
 def _mixed_kind(counts: list[int]) -> str:

@@ -81,7 +81,8 @@ def diagnose(
         prior = run.configuration.architecture.plain()["prior"]["name"]
         if prior == "standard" or run.configuration.architecture.model == "autoencoder":
             return found
-        return replace(found, cards=by_severity([*found.cards, regime_cards.prior_card(prior)]))
+        card = regime_cards.prior_card(prior, measured=codes.prior is not None)
+        return replace(found, cards=by_severity([*found.cards, card]))
     data = None if data is None else _some(open_dataset(data), items, seed)
     return _diagnosis(_name(subject), adapt(subject, data, seed=seed), [], "", alpha, predict, seed)
 
@@ -102,15 +103,17 @@ def _diagnosis(
     # A variance of 0 makes the rate infinite: there is nothing to compare it with.
     has_rate = math.isfinite(found.rate)
     has_active = ACTIVE in types.by_rule["rolinek"]
+    formed = delta_kl(codes.mean, codes.variance, prior=codes.prior) if has_rate and has_active else None
     cards = [
         regime_cards.collapse_card(found, history, settings),
         regime_cards.types_card(types),
         regime_cards.rate_card(
-            found, mutual_information_bound(codes.mean, codes.variance, codes.sample) if has_rate else None
+            found,
+            mutual_information_bound(codes.mean, codes.variance, codes.sample, prior=codes.prior) if has_rate else None,
         ),
         regime_cards.mean_and_sampled_card(mean_and_sampled(codes, types) if len(codes) > codes.latents else None),
         regime_cards.mixed_card(types),
-        regime_cards.formed_card(delta_kl(codes.mean, codes.variance) if has_rate and has_active else None, history),
+        regime_cards.formed_card(formed, history),
     ]
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))

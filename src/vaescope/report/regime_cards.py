@@ -100,11 +100,14 @@ def collapse_card(found: Collapse, history: Sequence[dict[str, Any]] = (), setti
     return Card(title, NOTE, meaning, advice, rows)
 
 
-def prior_card(prior: str) -> Card:
-    """A warning where the prior is not the one that codes are measured against."""
+def prior_card(prior: str, measured: bool) -> Card:
+    """What codes are measured against: their own prior if that is a Gaussian, else N(0, 1), with a warning."""
+    title, rows = "Prior", [{"prior": prior, "measured_against": prior if measured else "standard"}]
+    if measured:
+        meaning = f"Types, collapse and rate are those under the run's own prior ({prior}), in its units."
+        return Card(title, NOTE, meaning, "", rows)
     meaning = f"The prior of this run is {prior}, and what is said here measures its codes against N(0, 1)."
-    advice = "Read types, collapse and rate with that in mind, or pass the prior to vs.variable_types."
-    return Card("Prior", WARNING, meaning, advice, [{"prior": prior}])
+    return Card(title, WARNING, meaning, "Read types, collapse and rate with that in mind.", rows)
 
 
 def rate_card(found: Collapse, information: MutualInformation | None) -> Card:

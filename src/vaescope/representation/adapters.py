@@ -15,13 +15,14 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.data.codes import codes_of
 from vaescope.data.reading import numpy_archive, reading
 from vaescope.errors import DataError
+from vaescope.models import MODELS
 from vaescope.numerics import counter
 from vaescope.progress import follow
-from vaescope.representation.encode import LONG_ITEMS, Representation
+from vaescope.representation.encode import LONG_ITEMS, PRIOR, Representation, encode
 
 CHUNK = 1024
 LOG_VARIANCE = "log_variance"
-NUMBERED = ("mean", "variance", LOG_VARIANCE, "sample", "factors")
+NUMBERED = ("mean", "variance", LOG_VARIANCE, "sample", "factors", *PRIOR)
 KNOWN = (*NUMBERED, "labels")
 TEXT = (".csv", ".tsv")
 FILES = (".npz", *TEXT)
@@ -32,10 +33,13 @@ def adapt(subject: Any, data: Any = None, *, seed: int = 0) -> Representation:
     """The codes that `subject` stands for.
 
     A `Representation` as it is; a pair (mean, variance) of arrays; the path of an .npz archive or a .csv table with
-    `mean` and `variance` (or `log_variance`); or, with `data`, a function from a batch to a posterior or to a pair
-    (mean, variance), or a module with such a function named `encode`. Codes come in float64, so that the type they
-    were kept in changes nothing; samples that are missing are drawn from `seed`.
+    `mean` and `variance` (or `log_variance`), and what else a `Representation` holds; or, with `data`, one of our
+    models, a function from a batch to a posterior or to a pair (mean, variance), or a module with such a function
+    named `encode`. Codes from a file or a function come in float64, so that the type they were kept in changes
+    nothing; samples that are missing are drawn from `seed`.
     """
+    if isinstance(subject, tuple(MODELS.values())) and data is not None:
+        return encode(subject, data, seed=seed)
     if isinstance(subject, nn.Module):
         subject = getattr(subject, "encode", subject)
     if callable(subject):
@@ -55,12 +59,14 @@ def adapt(subject: Any, data: Any = None, *, seed: int = 0) -> Representation:
 
 
 @torch.no_grad()
-def _from_function(encode: Any, data: Dataset, seed: int) -> Representation:
+def _from_function(function: Any, data: Dataset, seed: int) -> Representation:
     parts = []
     starts = range(0, len(data), CHUNK)
     for start in follow(starts, f"encoding {data.name}", len(starts), long=len(data) > LONG_ITEMS):
         batch = data.batch(torch.arange(start, min(start + CHUNK, len(data))))
-        pair = [_numbers(name, values) for name, values in zip(("mean", "variance"), _pair(encode(batch)), strict=True)]
+        pair = [
+            _numbers(name, values) for name, values in zip(("mean", "variance"), _pair(function(batch)), strict=True)
+        ]
         for values in pair:
             if values.ndim != 2 or len(values) != len(batch):
                 raise DataError(
@@ -198,7 +204,10 @@ def _codes(name: str, arrays: dict[str, Any], seed: int) -> Representation:
         if part in arrays
     }
     sample = tables["sample"] if "sample" in tables else _sample(mean, variance, seed)
-    return Representation(mean, variance, sample, whole.get("factors"), whole.get("labels"))
+    prior = {part: _numbers(part, arrays[part]) for part in PRIOR if part in arrays}
+    if len(prior) == 1:
+        raise DataError(f"{name} must hold {' and '.join(PRIOR)}, or neither; it holds {next(iter(prior))} alone.")
+    return Representation(mean, variance, sample, whole.get("factors"), whole.get("labels"), **prior)
 
 
 def _numbers(name: str, values: Any) -> Tensor:

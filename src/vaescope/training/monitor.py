@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from vaescope.errors import CollapseWarning
+from vaescope.models.variational import gaussian_prior
 from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
     PASSIVE,
     TYPES,
     CollapseWatch,
     collapse_sentence,
+    own_prior_type_codes,
     regime_rate,
     relative_error,
     variable_type_codes,
@@ -79,12 +81,12 @@ class Monitor:
         ]
         return _observe(*(torch.cat(columns, dim=1) for columns in zip(*parts, strict=True)))
 
-    def _encode(self, parameters: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    def _encode(self, parameters: Tensor, index: Tensor) -> tuple[Tensor, ...]:
         _, computed, _ = PRECISIONS[self.task.plan.precision]
         x = as_channels_last(self.data.batch(index)).to(computed)
         told = tuple(condition.to(computed) for condition in self.data.condition(index).values())
 
-        def encode(vector: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        def encode(vector: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
             weights = self.task.layout.unpack(vector.to(computed))
             # A critic has its weights beside the model's, which then are under their full name already.
             named = {name if name.startswith((MODEL, CRITIC)) else MODEL + name: w for name, w in weights.items()}
@@ -93,8 +95,7 @@ class Monitor:
 
         if len(parameters) > 1:
             return vmap(encode)(parameters, self.task.masks)
-        mean, variance = encode(parameters[0], self.task.masks[0])
-        return mean[None], variance[None]
+        return tuple(part[None] for part in encode(parameters[0], self.task.masks[0]))
 
     def _warn_of_collapse(self, position: int, row: dict[str, Any], step: int) -> None:
         """One sentence for each member, when collapse begins."""
@@ -113,20 +114,34 @@ class _Encoder(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        posterior = self.model.encode(x, condition)
-        return posterior.mean, posterior.variance
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Mean and variance of the posterior, and of the prior where it is a Gaussian other than N(0, 1)."""
+        posterior, prior = self.model.encode(x, condition), gaussian_prior(self.model, condition)
+        if prior is None:
+            return posterior.mean, posterior.variance
+        rows = (part.expand_as(posterior.mean) for part in (prior.mean, prior.variance))
+        return posterior.mean, posterior.variance, *rows
 
 
 def _observe(
-    mean: Float[Tensor, "members items latents"], variance: Float[Tensor, "members items latents"]
+    mean: Float[Tensor, "members items latents"],
+    variance: Float[Tensor, "members items latents"],
+    prior_mean: Float[Tensor, "members items latents"] | None = None,
+    prior_variance: Float[Tensor, "members items latents"] | None = None,
 ) -> Float[Tensor, "members columns"]:
     """For all members at once: the type of each latent, the rate, what the regime leaves of it, the correlations."""
     mean, variance = mean.double(), variance.double()
-    rate = gaussian.kl_to_standard(mean, variance.log()).mean(1)
-    of_variance, spread = variance.mean(1), mean.std(1, correction=0)
-    codes = variable_type_codes(of_variance, variance.var(1, correction=0))
-    approximation = regime_rate(rate, of_variance, spread)
+    moved, ratio = mean, variance
+    if prior_mean is not None and prior_variance is not None:
+        unit = prior_variance.double()
+        moved, ratio = (mean - prior_mean.double()) / unit.sqrt(), variance / unit
+    rate = gaussian.kl_to_standard(moved, ratio.log()).mean(1)
+    relative, absolute = ((part.mean(1), part.var(1, correction=0)) for part in (ratio, variance))
+    if prior_mean is None:
+        codes = variable_type_codes(*absolute)
+    else:
+        codes = own_prior_type_codes(relative, absolute, moved.square().mean(1))
+    approximation = regime_rate(rate, ratio.mean(1), moved.std(1, correction=0))
     # Less the first item, a constant latent is exactly 0.
     shifted = mean - mean[:, :1]
     centred = shifted - shifted.mean(1, keepdim=True)
