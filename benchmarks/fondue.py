@@ -1,8 +1,9 @@
 """FONDUE by the protocol of the thesis on the full dSprites grid: numbers beside the published ones, and times.
 
-`one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` the two
-other gaps, `betas` are other betas, all in one program, `connected` is the fully connected net. `dimension` is that of
-the data. Each prints every reading as it comes, so that a run cut short has shown what it had.
+`one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` are the
+two other gaps, `blocks` is the gap by information from blocks of 1,000 items and from all at once, `betas` are other
+betas, all in one program, `connected` is the fully connected net, `dimension` is that of the data. Each prints every
+reading as it comes, so that a run cut short has shown what it had.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
 warnings.filterwarnings("ignore")
@@ -21,7 +22,7 @@ from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle
 from vaescope.fondue import fondue
 from vaescope.fondue.axes import Latents
-from vaescope.fondue.gaps import GAPS, Reading
+from vaescope.fondue.gaps import GAPS, Gap, Information, Reading, Trace
 from vaescope.fondue.pool import Key, Pool
 from vaescope.fondue.preparing import chosen_settings, shared_setup
 from vaescope.fondue.together import Quest, search_together
@@ -58,13 +59,13 @@ class Readings(dict[Key, Reading]):
 class Table:
     """One pool of models, and searches in it."""
 
-    def __init__(self, net: str, gaps: Sequence[str], seats: int, options: argparse.Namespace) -> None:
+    def __init__(self, net: str, gaps: Mapping[str, Gap], seats: int, options: argparse.Namespace) -> None:
         data = open_dataset(options.data)
         settings = chosen_settings({"net": net, "precision": options.precision, "batch": 64, "held_out": 0.1})
         training, _ = settings.split().of(data)
         setup = shared_setup(settings, training, options.period, options.most_periods, 10_000)
         self.net, self.options, self.axis = net, options, Latents(200)
-        self.pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats, readings=Readings())
+        self.pool = Pool(setup, gaps, seats, readings=Readings())
 
     def quest(self, gap: str, beta: float, start: int, width: int, most: int, near: bool) -> Quest:
         member = Member(start, Beta(beta), RATE)
@@ -112,30 +113,42 @@ def dimension(options: argparse.Namespace) -> None:
 
 
 def trace(options: argparse.Namespace) -> None:
-    table = Table("conv", ("trace",), 25, options)
+    table = Table("conv", {"trace": Trace()}, 25, options)
     table.answer([table.quest("trace", 1.0, 11, 5, options.most_periods, False)], options.seeds)
 
 
 def gaps(options: argparse.Namespace) -> None:
-    table, most = Table("conv", ("dimension", "information"), 30, options), options.most_periods
+    table, most = (
+        Table("conv", {name: GAPS[name]() for name in ("dimension", "information")}, 30, options),
+        options.most_periods,
+    )
     starts = {"dimension": 10, "information": 16}
     table.answer([table.quest(gap, 1.0, start, 5, most, True) for gap, start in starts.items()], options.seeds)
 
 
+def blocks(options: argparse.Namespace) -> None:
+    gaps = {"information": Information(), "information of one block": Information(block=10_000)}
+    table = Table("conv", gaps, 20, options)
+    members = [Member(latents, Beta(1.0), RATE, seed) for seed in range(4) for latents in range(13, 18)]
+    table.pool.read([(name, member) for member in members for name in gaps], 2, lambda done: None)
+
+
 def betas(options: argparse.Namespace) -> None:
-    table, most = Table("conv", ("trace",), 30, options), options.most_periods
+    table, most = Table("conv", {"trace": Trace()}, 30, options), options.most_periods
     starts = {4.0: 7, 2.0: 8, 0.5: 13}
     table.answer([table.quest("trace", beta, start, 5, most, True) for beta, start in starts.items()], options.seeds)
 
 
 def connected(options: argparse.Namespace) -> None:
-    table = Table("fully_connected", ("trace",), 15, options)
+    table = Table("fully_connected", {"trace": Trace()}, 15, options)
     table.answer([table.quest("trace", 1.0, 5, 5, min(options.most_periods, 3), True)], options.seeds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stages", nargs="+", choices=["one", "dimension", "trace", "gaps", "betas", "connected"])
+    parser.add_argument(
+        "stages", nargs="+", choices=["one", "dimension", "trace", "gaps", "blocks", "betas", "connected"]
+    )
     parser.add_argument("--data", default="dsprites")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--period", type=int, help="steps instead of an epoch, to try the script out")

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError
 from vaescope.models import Architecture
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta, Context
 from vaescope.runs import Run, fit
+from vaescope.training import Member, Plan, Trainer
 
 LATENTS, ITEMS, STEP = 3, 4, 1e-6
 SMOOTH = MLP((), (12,), "tanh", "tanh")
@@ -47,9 +49,9 @@ def noise_of(seed: int = 1, count: int = ITEMS) -> dict[str, Tensor]:
 
 
 @every_case
-@pytest.mark.parametrize("noisy", [True, False])
-def test_r_is_minus_the_slope_of_the_inner_loss(case: str, noisy: bool) -> None:
-    model, x = build(case), items(case)
+@pytest.mark.parametrize(("noisy", "scale"), [(True, 1.0), (False, 1.0), (True, 0.125)])
+def test_r_is_minus_the_slope_of_the_inner_loss(case: str, noisy: bool, scale: float) -> None:
+    model, x = build(case, scale=scale), items(case)
     noise = noise_of()["origin"] if noisy else None
     r = model.representation(x, noise).detach()
     for item in range(ITEMS):
@@ -57,7 +59,7 @@ def test_r_is_minus_the_slope_of_the_inner_loss(case: str, noisy: bool) -> None:
             shift = torch.zeros(ITEMS, LATENTS, dtype=torch.float64)
             shift[item, latent] = STEP
             slope = (model.inner_loss(x, shift, noise) - model.inner_loss(x, -shift, noise)) / (2 * STEP)
-            assert float(r[item, latent]) == pytest.approx(-float(slope.detach()), rel=1e-5, abs=1e-7)
+            assert float(r[item, latent]) == pytest.approx(-scale * float(slope.detach()), rel=1e-5, abs=1e-7)
 
 
 def test_the_inner_loss_is_the_negative_elbo_of_a_pass_from_zero() -> None:
@@ -159,7 +161,8 @@ def test_it_has_no_encoder() -> None:
     [
         ({"inner_beta": -1.0}, "inner_beta must be a finite number of at least 0, got -1.0"),
         ({"origin": 0}, "origin must be a whole number of at least 1, got 0"),
-        ({"inner_betta": 1.0}, "model 'vgon' takes the options inner_beta, origin; got 'inner_betta'"),
+        ({"scale": 0.0}, "scale must be a finite number above 0, got 0.0"),
+        ({"inner_betta": 1.0}, "model 'vgon' takes the options inner_beta, origin, scale; got 'inner_betta'"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, Any], sentence: str) -> None:
@@ -184,3 +187,23 @@ def test_a_run_of_it_encodes_what_it_was_trained_on(tmp_path: Path) -> None:
     x = rows.float()
     mean = model.decode(model.encode(x).mean.detach()).mean
     assert float((mean - x).square().mean().detach()) < 0.5 * float(x.var())
+
+
+def test_it_begins_by_the_scheme_of_its_authors_unless_told_otherwise() -> None:
+    assert Architecture("vgon").initialisation == "torch"
+    assert Architecture("vgon", initialisation="glorot").initialisation == "glorot"
+    assert Architecture("vae").initialisation == "glorot"
+    assert Architecture(**Architecture("vgon").plain()) == Architecture("vgon")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_at_a_usual_rate_its_training_stays_calm(seed: int) -> None:
+    """By Glorot's scheme and r unscaled the rate of these models passes 1e9 within ten steps."""
+    net = MLP((100, 100), (100, 100), "elu", "elu")
+    plan = Plan(100, 32, log_every=10, evaluate_every=100, monitor_every=0)
+    member = Member(10, learning_rate=1e-3, seed=seed)
+    trainer = Trainer(Architecture("vgon", net), [member], plan, open_dataset("dsprites-small"))
+    rates = []
+    while not trainer.finished:
+        rates += [row.values["rate"] for row in trainer.advance()]
+    assert max(rates) < 500, rates

@@ -35,7 +35,7 @@ def fit(
     seed: Annotated[str, typer.Option(help="A list such as 0,1,2 trains one of each.")] = "0",
     held_out: Annotated[float, typer.Option(help="Share of items kept for evaluation.")] = 0.1,
     precision: Annotated[str, typer.Option(help=parts.PRECISIONS)] = "float32",
-    initialisation: Annotated[str, typer.Option(help=parts.INITIALISATIONS)] = "glorot",
+    initialisation: Annotated[str | None, typer.Option(help=parts.INITIALISATIONS)] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
     runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
     settings: Annotated[

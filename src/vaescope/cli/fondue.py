@@ -45,7 +45,7 @@ def fondue(
     probe_items: Annotated[int, typer.Option(help="Training items that gaps are measured on.")] = 10_000,
     held_out: Annotated[float, typer.Option(help="Share of items kept out of training.")] = 0.1,
     precision: Annotated[str, typer.Option(help=parts.PRECISIONS)] = "float32",
-    initialisation: Annotated[str, typer.Option(help=parts.INITIALISATIONS)] = "glorot",
+    initialisation: Annotated[str | None, typer.Option(help=parts.INITIALISATIONS)] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Also train a few sizes fully, look for the elbow.")] = False,
     check_model: Annotated[str, typer.Option(help="vae, autoencoder: what --check trains.")] = "vae",

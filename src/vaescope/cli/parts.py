@@ -18,7 +18,7 @@ LIKELIHOODS = "bernoulli, gaussian, laplace; by the data when left out."
 OBJECTIVES = "beta, annealed, beta_tc, factor, dip_i, dip_ii, decomposition, maximum_entropy."
 OPTIMISERS = "adam, amsgrad, adagrad."
 PRECISIONS = "float32, float64, tf32, bfloat16."
-INITIALISATIONS = "glorot, torch."
+INITIALISATIONS = "glorot (as in Keras; the default), torch (the default of vgon)."
 WARM_UP = "Steps over which all but the reconstruction is brought in."
 FREE_BITS = "Nats of each latent's rate that cost nothing."
 

@@ -37,8 +37,9 @@ class Architecture:
     """Names of the parts, or the parts themselves; `build` makes the model.
 
     `model` is a name, or `{"name": ..., option: ...}` for one that has options, which are kept in `options`. Without a
-    `prior` the model has its own: 'conditional' for an identifiable one, else 'standard'. `condition` is how many
-    numbers a conditional model is told about an item: its classes, or its factors.
+    `prior` the model has its own: 'conditional' for an identifiable one, else 'standard'; so it is with the
+    `initialisation`, 'torch' for a VGON, else 'glorot'. `condition` is how many numbers a conditional model is told
+    about an item: its classes, or its factors.
     """
 
     model: Any = "vae"
@@ -46,15 +47,16 @@ class Architecture:
     posterior: Any = "diagonal"
     prior: Any = None
     likelihood: Any = "bernoulli"
-    initialisation: str = "glorot"
+    initialisation: str | None = None
     condition: int = 0
     options: Any = ()
 
     def __post_init__(self) -> None:
         self._take_model()
-        lookup(INITIALISATIONS, self.initialisation, "initialisation")
-        if self.prior is None:
-            object.__setattr__(self, "prior", getattr(MODELS[self.model], "own_prior", "standard"))
+        for part, usual in (("prior", "standard"), ("initialisation", "glorot")):
+            if getattr(self, part) is None:
+                object.__setattr__(self, part, getattr(MODELS[self.model], f"own_{part}", usual))
+        lookup(INITIALISATIONS, str(self.initialisation), "initialisation")
         for part, table in _PARTS.items():
             object.__setattr__(self, part, resolve(table, getattr(self, part), part))
         self._check_condition()
@@ -110,7 +112,7 @@ class Architecture:
             **dict(self.options),
         )
         if seed is not None:
-            initialise(model, self.initialisation, seed)
+            initialise(model, str(self.initialisation), seed)
         return model
 
     def plain(self) -> dict[str, Any]:

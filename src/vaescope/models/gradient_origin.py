@@ -18,16 +18,21 @@ from vaescope.numerics.divergence import latent_rate
 class VGON(nn.Module):
     """Zeros -> posterior -> z -> decoder -> loss; its negative gradient at the zeros is r, and r -> posterior again.
 
-    r = -d loss / d r0 at r0 = 0 (eq. 6), with the loss -log p(x|z) + inner_beta KL summed over items, pixels and
+    r = -scale d loss / d r0 at r0 = 0 (eq. 6), with the loss -log p(x|z) + inner_beta KL summed over items, pixels and
     latents: an item's r depends on no other item. Training passes through this gradient, hence is of second order.
     The first pass has noise of its own, 'origin'. `encode` leaves that noise out, so that an item has one code.
 
     Attributes:
         inner_beta: Weight of the rate in the loss of the first pass, whatever the objective's own.
         origin: How many numbers r has; None for as many as latents, whose mask then keeps r's first n, too.
+        scale: Of r; the equation has 1. The authors' code averages the loss over the batch, at their size of 64 a scale
+            of 1 / 64. Between the two, training neither overflows on larger images nor starts slowly.
     """
 
-    options: ClassVar[tuple[str, ...]] = ("inner_beta", "origin")
+    options: ClassVar[tuple[str, ...]] = ("inner_beta", "origin", "scale")
+    # The gradient leaves through the posterior's weights and r comes in through them again: the log-variance grows with
+    # their square. By Glorot's scheme that is three times what it is by PyTorch's, and training can overflow.
+    own_initialisation: ClassVar[str] = "torch"
     latent_mask: Tensor
 
     def __init__(
@@ -41,10 +46,12 @@ class VGON(nn.Module):
         likelihood: Any,
         inner_beta: float = 1.0,
         origin: int | None = None,
+        scale: float = 0.125,
     ) -> None:
         super().__init__()
         self.inner_beta = finite_number("inner_beta", inner_beta, at_least=0)
         self.origin = None if origin is None else whole_number("origin", origin, 1)
+        self.scale = finite_number("scale", scale, above=0)
         self.posterior = posterior.head(self.origin or latents, latents)
         self.prior = prior.module(latents)
         self.decoder = net.decoder(latents, shape)
@@ -72,7 +79,8 @@ class VGON(nn.Module):
         zeros = torch.zeros(len(x), self.origin or len(self.latent_mask), dtype=x.dtype, device=x.device)
         # Works where autograd is off, too, and under the transforms that ensembles are made of.
         gradient = torch.func.grad(lambda start: self.inner_loss(x, start, noise))(zeros)
-        return -gradient if self.origin else -gradient * self.latent_mask
+        r = -self.scale * gradient
+        return r if self.origin else r * self.latent_mask
 
     def inner_loss(
         self, x: Float[Tensor, "batch ..."], start: Float[Tensor, "batch origin"], noise: Tensor | None

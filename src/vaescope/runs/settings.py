@@ -49,7 +49,7 @@ class Settings:
     posterior: Any = None
     prior: Any = None
     likelihood: Any = None
-    initialisation: str = "glorot"
+    initialisation: str | None = None
     optimiser: Any = "adam"
     batch: int = 64
     steps: int | None = None

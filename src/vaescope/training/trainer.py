@@ -182,7 +182,7 @@ class Trainer:
             return model
         if seed is not None:
             # Under a name of its own, so that the model's weights are those that it has without a critic.
-            initialise(nn.ModuleDict({"critic": critic}), self.architecture.initialisation, seed)
+            initialise(nn.ModuleDict({"critic": critic}), str(self.architecture.initialisation), seed)
         return WithCritic(model, critic)
 
     def _layout(self, latents: int) -> Layout:

@@ -1,0 +1,115 @@
+"""Codes are sparse because the prior is, and the more so the larger alpha (Mathieu et al., section 6.3, figure 4)."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kstest, norm
+from torch import Tensor
+
+from vaescope.data import open_dataset
+from vaescope.likelihoods import Laplace
+from vaescope.models import Architecture
+from vaescope.nets import MLP
+from vaescope.objectives import Decomposition
+from vaescope.priors import Sparse
+from vaescope.representation import encode
+from vaescope.training import AMSGrad, Member, Plan, Trainer
+
+pytestmark = pytest.mark.slow
+
+REAL_DATA = os.environ.get("VAESCOPE_DATA")
+SEEDS = range(2)
+ALPHAS = {0.0: (0.0, 30.0), 0.8: (0.0, 3.0, 30.0)}  # by gamma, the share of a latent's values that are off
+LATENTS, STEPS, VARIANCE = 16, 500, 0.05
+
+
+@dataclass(frozen=True)
+class Look:
+    """What figure 4 plots, for one trained network."""
+
+    sparsity: float
+    reconstruction: float  # -log p(x|z) of held-out images, nats
+    mismatch: float  # Kolmogorov's distance of a latent's codes to the prior, averaged over latents
+
+
+Looks = dict[tuple[float, float], list[Look]]
+
+
+def sparsity(means: Tensor) -> float:
+    """Hoyer's measure of each item's means, each latent divided by its spread over the items (section 6.3)."""
+    scaled = means.double() / means.double().std(0)
+    root = math.sqrt(means.shape[1])
+    return float(((root - scaled.abs().sum(1) / scaled.norm(dim=1)) / (root - 1)).mean())
+
+
+def mismatch(codes: Tensor, gamma: float) -> float:
+    def below(z: np.ndarray) -> np.ndarray:
+        return gamma * norm.cdf(z / math.sqrt(VARIANCE)) + (1 - gamma) * norm.cdf(z)
+
+    return float(np.mean([kstest(latent, below).statistic for latent in codes.double().T.numpy()]))
+
+
+@pytest.fixture(scope="module")
+def looks() -> Looks:
+    """By (gamma, alpha), one look for each seed; the networks of one prior train as one ensemble."""
+    if not REAL_DATA or not (Path(REAL_DATA) / "fashion-mnist").is_dir():
+        pytest.skip("set VAESCOPE_DATA to a folder that holds fashion-mnist/ to train on the real images")
+    training = open_dataset("fashion-mnist", part="train").draw(10_000)
+    held_out = open_dataset("fashion-mnist", part="test").draw(2000)
+    found: Looks = {}
+    for gamma, alphas in ALPHAS.items():
+        architecture = Architecture(net=MLP((200,), (200,)), prior=Sparse(gamma, VARIANCE), likelihood=Laplace(0.1))
+        places = [(alpha, seed) for alpha in alphas for seed in SEEDS]
+        members = [Member(LATENTS, Decomposition(alpha, 1.0, "mmd"), 1e-3, seed) for alpha, seed in places]
+        plan = Plan(STEPS, 32, AMSGrad(), log_every=STEPS, evaluate_every=STEPS, monitor_every=0)
+        trainer = Trainer(architecture, members, plan, training, held_out)
+        rows = {row.member: row.values for row in trainer.advance() if row.split == "test"}
+        for number, (alpha, _) in enumerate(places):
+            codes = encode(trainer.model(number), held_out)
+            own = Look(sparsity(codes.mean), rows[number]["reconstruction"], mismatch(codes.sample, gamma))
+            found.setdefault((gamma, alpha), []).append(own)
+    return found
+
+
+def test_hoyers_measure_is_1_for_one_latent_at_a_time_and_0_for_all_alike() -> None:
+    one_each = torch.eye(4).repeat(3, 1) * torch.tensor([1.0, 10.0, 0.1, 5.0])
+    alike = torch.tensor([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
+    assert sparsity(one_each) == pytest.approx(1)
+    assert sparsity(alike) == pytest.approx(0)
+
+
+def test_a_sparse_prior_with_alpha_makes_codes_sparser_than_a_gaussian_prior_with_any(looks: Looks) -> None:
+    gaussian = [one.sparsity for alpha in ALPHAS[0.0] for one in looks[0.0, alpha]]
+    sparse = [one.sparsity for alpha in ALPHAS[0.8][1:] for one in looks[0.8, alpha]]
+    assert min(sparse) > max(gaussian) + 0.06, (gaussian, sparse)
+
+
+def test_sparsity_rises_with_alpha_under_the_sparse_prior_only(looks: Looks) -> None:
+    for none, some, much in zip(*(looks[0.8, alpha] for alpha in ALPHAS[0.8]), strict=True):
+        assert some.sparsity > none.sparsity + 0.02, (none, some)
+        assert much.sparsity > none.sparsity + 0.03, (none, much)
+    for none, much in zip(*(looks[0.0, alpha] for alpha in ALPHAS[0.0]), strict=True):
+        assert abs(much.sparsity - none.sparsity) < 0.05, (none, much)
+
+
+def test_the_codes_follow_the_prior_the_more_the_larger_alpha(looks: Looks) -> None:
+    """Figure 4, right, by a distance that training does not know."""
+    for gamma, alphas in ALPHAS.items():
+        for own in zip(*(looks[gamma, alpha] for alpha in alphas), strict=True):
+            distances = [one.mismatch for one in own]
+            assert distances == sorted(distances, reverse=True), (gamma, own)
+            assert distances[-1] < 0.6 * distances[0], (gamma, own)
+
+
+def test_the_sparse_prior_costs_little_reconstruction(looks: Looks) -> None:
+    """Figure 4, centre: about as good as with the Gaussian prior, and slightly worse at a large alpha."""
+    for gaussian, none, much in zip(looks[0.0, 0.0], looks[0.8, 0.0], looks[0.8, 30.0], strict=True):
+        assert none.reconstruction < gaussian.reconstruction + 30, (gaussian, none)
+        assert none.reconstruction < much.reconstruction < none.reconstruction + 100, (none, much)
