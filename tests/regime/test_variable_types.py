@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.regime.statistics import LatentStatistics
@@ -116,10 +118,29 @@ def test_without_its_prior_a_narrow_passive_latent_looks_active() -> None:
     assert found.rows()[0]["kl"] == pytest.approx(0, abs=1e-12)
 
 
-def test_an_active_latent_of_a_conditional_prior_has_a_small_variance_of_its_own_too() -> None:
-    prior = np.zeros(2), np.full(2, 400.0)
-    variance = np.tile([0.01, 2.0], (10, 1))  # Both far below the prior's, the second not near 0.
-    assert variable_types((np.zeros((10, 2)), variance), prior=prior).types == ("active", "mixed")
+def test_a_latent_that_is_near_0_for_some_items_is_active_all_the_same() -> None:
+    """There its prior is as narrow as the posterior; proposition 5.2.1 is about the latent, not about each item."""
+    mean = np.linspace(-20, 20, 201)[:, None]
+    variance = np.full_like(mean, 0.5)
+    prior = np.zeros_like(mean), variance + mean**2  # eq. 5.12
+    found = variable_types((mean, variance), prior=prior)
+    assert found.types == ("active",)
+    assert found.statistics.prior is not None
+    assert float(found.statistics.prior.variance.variance) > 0.01
+    assert float(found.statistics.passive) > 0
+
+
+@given(st.floats(-6, 6), st.integers(0, 2**32 - 1))
+def test_the_scale_of_a_latent_is_free_where_its_prior_is_its_own(exponent: float, seed: int) -> None:
+    """z_j may be scaled along with its prior and the decoder's weights: that is the same model."""
+    generator, scale = np.random.default_rng(seed), 10.0**exponent
+    mean, prior_mean = generator.standard_normal((2, 40, 5))
+    variance, prior_variance = np.exp(generator.standard_normal((2, 40, 5)) * 0.1 + generator.uniform(-4, 1, (2, 1, 5)))
+    one = variable_types((mean, variance), prior=(prior_mean, prior_variance))
+    two = variable_types((scale * mean, scale**2 * variance), prior=(scale * prior_mean, scale**2 * prior_variance))
+    assert two.by_rule["conditional"] == one.by_rule["conditional"]
+    assert two.by_rule["rolinek"] == one.by_rule["rolinek"]
+    assert two.by_rule["clapham"] == one.by_rule["clapham"]
 
 
 def test_a_standard_prior_given_as_arrays_changes_no_type() -> None:

@@ -34,21 +34,24 @@ def variable_type_codes(
 
 
 def own_prior_type_codes(
-    ratio: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
     variance: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
+    unit: Float[Tensor, "*many latents"],
+    ratio: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
     distance: Float[Tensor, "*many latents"],
     alpha: float = ALPHA,
 ) -> Int[Tensor, "*many latents"]:
     """Positions in `TYPES` under a Gaussian prior other than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2).
 
-    Active: the variance stays near 0 and far below the prior's. Passive: it stays near the prior's, and the mean near
-    the prior's mean. `ratio`, the variance in units of the prior's, and `variance` come as mean and variance over the
-    examples; `distance` is the mean squared distance to the prior's mean, in units of the prior's variance.
+    Active: the variance stays near 0, in units of the prior's mean variance, since the scale of a latent is free where
+    its prior is learned. Over the examples, not for each: where an active latent is near 0, so is the prior's variance,
+    which is about the squared mean. Passive: the variance of each example stays near its prior's, and the mean near the
+    prior's mean. `variance`, and `ratio`, the variance in units of the prior's own, come as mean and variance over the
+    examples, `unit` is the mean of the prior's variance, and `distance` the mean squared distance to the prior's mean,
+    in units of the prior's variance.
     """
-    relative, absolute = (variable_type_codes(*moments, alpha) for moments in (ratio, variance))
-    active = (relative == TYPES.index(ACTIVE)) & (absolute == TYPES.index(ACTIVE))
-    passive = (relative == TYPES.index(PASSIVE)) & (distance <= alpha)
-    mixed = torch.full_like(relative, TYPES.index(MIXED))
+    active = variable_type_codes(variance[0] / unit, variance[1] / unit.square(), alpha) == TYPES.index(ACTIVE)
+    passive = (variable_type_codes(*ratio, alpha) == TYPES.index(PASSIVE)) & (distance <= alpha)
+    mixed = torch.full_like(unit, TYPES.index(MIXED), dtype=torch.int64)
     return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
 
 

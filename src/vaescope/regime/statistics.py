@@ -23,14 +23,16 @@ BINS = 20
 
 @dataclass(frozen=True)
 class InUnitsOfPrior:
-    """The mean less the prior's, over the prior's standard deviation, and the variance over the prior's."""
+    """The mean less the prior's, over the prior's standard deviation, the variance over the prior's, and that one."""
 
     mean: Spread
     variance: Spread
+    unit: Spread
 
     def merge(self, other: InUnitsOfPrior) -> InUnitsOfPrior:
         """Those of both sets of examples together."""
-        return InUnitsOfPrior(self.mean.merge(other.mean), self.variance.merge(other.variance))
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return InUnitsOfPrior(*(one.merge(two) for one, two in pairs))
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
     else:
         divergence = gaussian.kl(mean, variance.log(), prior_mean, prior_variance.log())
         moved, ratio = (mean - prior_mean) / prior_variance.sqrt(), variance / prior_variance
-        prior = InUnitsOfPrior(Spread.of(moved), Spread.of(ratio))
+        prior = InUnitsOfPrior(Spread.of(moved), Spread.of(ratio), Spread.of(prior_variance.expand_as(ratio)))
     passive = (moved.abs() <= alpha) & ((ratio - 1).abs() <= alpha)
     return LatentStatistics(
         len(mean),

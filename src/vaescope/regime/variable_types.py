@@ -109,7 +109,7 @@ def variable_types(
       within `alpha`. A variance of zero everywhere, as deterministic codes have it, makes every latent active, of
       infinite divergence.
     - "conditional", the main one under another prior than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2): passive
-      latents follow the prior, whose variance may be small.
+      latents follow the prior, whose variance may be small, active ones vary far less than it does on average.
     - "rolinek" (section 5.2): active if the standard deviation of the mean representation, in units of the prior's, is
       above 0.5, else passive.
     - "clapham" (eq. 5): passive if the divergence from the prior is below `epsilon` for a share of at least
@@ -121,11 +121,12 @@ def variable_types(
     thesis = _named(variable_type_codes(variance.mean, variance.variance, alpha))
     by_rule = {"thesis": thesis}
     if statistics.prior is not None:
-        ratio, moved = statistics.relative_variance, statistics.relative_mean
+        ratio, moved = statistics.prior.variance, statistics.prior.mean
         by_rule["conditional"] = _named(
             own_prior_type_codes(
-                (ratio.mean, ratio.variance),
                 (variance.mean, variance.variance),
+                statistics.prior.unit.mean,
+                (ratio.mean, ratio.variance),
                 moved.variance + moved.mean.square(),
                 alpha,
             )

@@ -131,16 +131,15 @@ def _observe(
 ) -> Float[Tensor, "members columns"]:
     """For all members at once: the type of each latent, the rate, what the regime leaves of it, the correlations."""
     mean, variance = mean.double(), variance.double()
-    moved, ratio = mean, variance
-    if prior_mean is not None and prior_variance is not None:
-        unit = prior_variance.double()
-        moved, ratio = (mean - prior_mean.double()) / unit.sqrt(), variance / unit
-    rate = gaussian.kl_to_standard(moved, ratio.log()).mean(1)
-    relative, absolute = ((part.mean(1), part.var(1, correction=0)) for part in (ratio, variance))
-    if prior_mean is None:
+    absolute = _moments(variance)
+    if prior_mean is None or prior_variance is None:
+        moved, ratio = mean, variance
         codes = variable_type_codes(*absolute)
     else:
-        codes = own_prior_type_codes(relative, absolute, moved.square().mean(1))
+        unit = prior_variance.double()
+        moved, ratio = (mean - prior_mean.double()) / unit.sqrt(), variance / unit
+        codes = own_prior_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
+    rate = gaussian.kl_to_standard(moved, ratio.log()).mean(1)
     approximation = regime_rate(rate, ratio.mean(1), moved.std(1, correction=0))
     # Less the first item, a constant latent is exactly 0.
     shifted = mean - mean[:, :1]
@@ -149,6 +148,11 @@ def _observe(
     below = torch.tril_indices(mean.shape[2], mean.shape[2], offset=-1, device=mean.device)
     columns = [codes, rate.sum(1, keepdim=True), approximation[:, None], correlations[:, below[0], below[1]]]
     return torch.cat(columns, dim=1)
+
+
+def _moments(values: Float[Tensor, "members items latents"]) -> tuple[Tensor, Tensor]:
+    """The mean and the variance of each latent over the items."""
+    return values.mean(1), values.var(1, correction=0)
 
 
 def _row(
