@@ -144,7 +144,7 @@ def _kept(codes: Any, latents: int, exclude: str | None, types: Any) -> tuple[in
         raise ConfigurationError(f"exclude must be one of {', '.join(TYPES)}, got {exclude!r}.")
     if types is None and not isinstance(codes, Representation):
         raise ConfigurationError(
-            f"to exclude {exclude} latents their types must be known: pass a Representation, or types=variable_types(...)."
+            f"to exclude {exclude} latents their types must be known. Pass a Representation, or their types as types."
         )
     found = types_of(variable_types(codes) if types is None else types, latents)
     kept = tuple(place for place, kind in enumerate(found) if kind != exclude)

@@ -27,8 +27,8 @@ def mig(codes: Any, factors: Any = None, *, bins: int = BINS, **common: Unpack[C
 def mig_sup(codes: Any, factors: Any = None, *, bins: int = BINS, **common: Unpack[Common]) -> Score:
     """The same the other way round: the mean over latents of the gap between the two factors it tells most of.
 
-    Each information is over its factor's entropy (Li et al., 2020): a latent scores by one factor alone, hence 0 with
-    only one factor to choose from is not a score; it is the latent's whole information then.
+    Each information is over its factor's entropy (Li et al., 2020). Of one factor alone there is no second to compare
+    with, and the score is the information itself.
     """
     measure = partial(_gaps, bins=bins, axis=1)
     return evaluate("mig_sup", f"{bins} bins of equal width", measure, codes, factors, **common)
@@ -47,13 +47,8 @@ def information_matrix(
     entropies = np.empty(len(columns))
     for place, column in enumerate(columns):
         values = int(column.max()) + 1
-        counts = np.stack(
-            [
-                np.bincount(latent * values + column, minlength=bins * values).reshape(bins, values)
-                for latent in binned.T
-            ]
-        )
-        joint = torch.from_numpy(counts)
+        counts = [np.bincount(latent * values + column, minlength=bins * values) for latent in binned.T]
+        joint = torch.from_numpy(np.stack(counts).reshape(-1, bins, values))
         matrix[:, place] = mutual_information(joint).numpy()
         entropies[place] = float(entropy(joint[0].sum(0)))
     return matrix, entropies
