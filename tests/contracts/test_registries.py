@@ -7,12 +7,13 @@ import functools
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from vaescope.cli import app
+from vaescope.cli import app, variants
 from vaescope.data import DATASETS, open_dataset
 from vaescope.errors import UnknownNameError
 from vaescope.fondue import GAPS
@@ -166,3 +167,15 @@ def test_the_help_of_an_option_names_all_that_it_takes(kind: str) -> None:
 
 def test_the_list_of_data_sets_names_them_all() -> None:
     assert set(DATASETS) <= words_of(output_of("datasets"))
+
+
+def test_the_help_of_fit_and_the_readme_have_a_line_with_its_source_for_every_variant() -> None:
+    tables = {part: set(TABLES[part]) for part in variants.VARIANTS}
+    assert {part: set(names) for part, names in variants.VARIANTS.items()} == tables
+    assert set(variants.VARIANTS) == {"model", "objective", "posterior", "prior", "likelihood"}
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").replace("\\|", "|")
+    helped = " ".join(output_of("fit", "--help").split())
+    for part, names in variants.VARIANTS.items():
+        for name, (what, source) in names.items():
+            assert f"| {part} | `{name}` | {what} | {source} |" in readme
+            assert f"{name} {what} ({source})" in helped

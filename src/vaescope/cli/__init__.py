@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from vaescope.cli import datasets, diagnose, fit, fondue, runs
+from vaescope.cli import datasets, diagnose, fit, fondue, runs, variants
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 app.command("datasets")(datasets.datasets)
 app.command("fondue")(fondue.fondue)
-app.command("fit")(fit.fit)
+app.command("fit", epilog=variants.listing())(fit.fit)
 app.command("diagnose")(diagnose.diagnose)
 app.add_typer(runs.app, name="runs")
 
