@@ -14,7 +14,6 @@ alpha = 0 for the first 1000 steps, and sparser afterwards.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 import warnings
 from statistics import fmean, stdev
@@ -22,10 +21,10 @@ from statistics import fmean, stdev
 warnings.filterwarnings("ignore")
 
 import torch
-from torch import Tensor
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.likelihoods import Laplace
+from vaescope.metrics.sparsity import hoyer
 from vaescope.models import Architecture
 from vaescope.nets import Conv
 from vaescope.objectives import Decomposition
@@ -47,18 +46,11 @@ def named(prior: Sparse) -> str:
     return f"gamma {prior.gamma:g}, variance {prior.variance:g}" if prior.gamma else "gamma 0 (Gaussian)"
 
 
-def sparsity(means: Tensor) -> float:
-    """Hoyer's measure of each item's means, each latent divided by its spread over the items (section 6.3)."""
-    scaled = means.double() / means.double().std(0)
-    root = math.sqrt(means.shape[1])
-    return float(((root - scaled.abs().sum(1) / scaled.norm(dim=1)) / (root - 1)).mean())
-
-
 def measured(trainer: Trainer, member: int, rows: list[Row], held_out: Dataset, prior: Sparse) -> dict[str, float]:
     """The measures of figure 4 on held-out images."""
     means = encode(trainer.model(member), held_out, device=trainer.device, progress=False).mean
     terms = next(row.values for row in rows if row.member == member and row.split == "test")
-    values = dict(zip(MEASURES, (sparsity(means), -terms["reconstruction"], terms["divergence"]), strict=True))
+    values = dict(zip(MEASURES, (hoyer(means).score, -terms["reconstruction"], terms["divergence"]), strict=True))
     who = trainer.members[member]
     say(
         f"{named(prior)}, alpha {who.objective.alpha:g}, seed {who.seed}, step {trainer.state.step}: "

@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vaescope import dimension, likelihoods, models, nets, objectives, posteriors, priors, regime
+    from vaescope import (
+        dimension,
+        likelihoods,
+        metrics,
+        models,
+        nets,
+        objectives,
+        posteriors,
+        priors,
+        regime,
+        similarity,
+    )
     from vaescope.data import Dataset, open_dataset
     from vaescope.errors import VaescopeError
     from vaescope.fondue import fondue
     from vaescope.regime import variable_types
-    from vaescope.report import diagnose
-    from vaescope.representation import Representation, encode
+    from vaescope.report import compare, diagnose
+    from vaescope.representation import Representation, activations, encode
     from vaescope.runs import Run, Store, fit, fit_many
     from vaescope.training import Member
 
@@ -26,6 +37,8 @@ _HOMES = {
     "Run": "vaescope.runs",
     "Store": "vaescope.runs",
     "VaescopeError": "vaescope.errors",
+    "activations": "vaescope.representation",
+    "compare": "vaescope.report",
     "diagnose": "vaescope.report",
     "encode": "vaescope.representation",
     "fit": "vaescope.runs",
@@ -33,7 +46,21 @@ _HOMES = {
     "open_dataset": "vaescope.data",
     "variable_types": "vaescope.regime",
 }
-_PACKAGES = ("dimension", "fondue", "likelihoods", "models", "nets", "objectives", "posteriors", "priors", "regime")
+_PACKAGES = (
+    *(
+        "dimension",
+        "fondue",
+        "likelihoods",
+        "metrics",
+        "models",
+        "nets",
+        "objectives",
+        "posteriors",
+        "priors",
+        "regime",
+    ),
+    "similarity",
+)
 
 __all__ = [
     "Dataset",
@@ -43,6 +70,8 @@ __all__ = [
     "Store",
     "VaescopeError",
     "__version__",
+    "activations",
+    "compare",
     "diagnose",
     "dimension",
     "encode",
@@ -50,6 +79,7 @@ __all__ = [
     "fit_many",
     "fondue",
     "likelihoods",
+    "metrics",
     "models",
     "nets",
     "objectives",
@@ -57,6 +87,7 @@ __all__ = [
     "posteriors",
     "priors",
     "regime",
+    "similarity",
     "variable_types",
 ]
 

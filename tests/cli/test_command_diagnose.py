@@ -91,7 +91,7 @@ def refuse(word: str) -> None:
 @pytest.mark.parametrize("name", ["codes.npz", "codes.csv", "zero.npz"])
 def test_json_is_valid_for_machines(name: str, folder: Path) -> None:
     found = json.loads(asked(str(folder / name), "--json"), parse_constant=refuse)
-    assert set(found) == {"name", "verdict", "latents", "cards"}
+    assert set(found) == {"name", "verdict", "latents", "cards", "metrics"}
     assert found["name"] == str(folder / name)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import kstest, norm
 from torch import Tensor
 
 from vaescope.data import open_dataset
 from vaescope.likelihoods import Laplace
+from vaescope.metrics.sparsity import hoyer
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Decomposition
@@ -42,13 +42,6 @@ class Look:
 Looks = dict[tuple[float, float], list[Look]]
 
 
-def sparsity(means: Tensor) -> float:
-    """Hoyer's measure of each item's means, each latent divided by its spread over the items (section 6.3)."""
-    scaled = means.double() / means.double().std(0)
-    root = math.sqrt(means.shape[1])
-    return float(((root - scaled.abs().sum(1) / scaled.norm(dim=1)) / (root - 1)).mean())
-
-
 def mismatch(codes: Tensor, gamma: float) -> float:
     def below(z: np.ndarray) -> np.ndarray:
         return gamma * norm.cdf(z / math.sqrt(VARIANCE)) + (1 - gamma) * norm.cdf(z)
@@ -73,16 +66,9 @@ def looks() -> Looks:
         rows = {row.member: row.values for row in trainer.advance() if row.split == "test"}
         for number, (alpha, _) in enumerate(places):
             codes = encode(trainer.model(number), held_out)
-            own = Look(sparsity(codes.mean), rows[number]["reconstruction"], mismatch(codes.sample, gamma))
+            own = Look(hoyer(codes).score, rows[number]["reconstruction"], mismatch(codes.sample, gamma))
             found.setdefault((gamma, alpha), []).append(own)
     return found
-
-
-def test_hoyers_measure_is_1_for_one_latent_at_a_time_and_0_for_all_alike() -> None:
-    one_each = torch.eye(4).repeat(3, 1) * torch.tensor([1.0, 10.0, 0.1, 5.0])
-    alike = torch.tensor([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
-    assert sparsity(one_each) == pytest.approx(1)
-    assert sparsity(alike) == pytest.approx(0)
 
 
 def test_a_sparse_prior_with_alpha_makes_codes_sparser_than_a_gaussian_prior_with_any(looks: Looks) -> None:

@@ -182,7 +182,7 @@ def test_a_diagnosis_is_valid_json_whatever_the_numbers() -> None:
     for variance in (VARIANCE, 0 * VARIANCE, np.where(VARIANCE == 1, 0, VARIANCE)):
         plain = diagnose((MEAN, variance)).plain()
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-        assert set(plain) == {"name", "verdict", "latents", "cards"}
+        assert set(plain) == {"name", "verdict", "latents", "cards", "metrics"}
         assert len(plain["latents"]) == 3
 
 

@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from vaescope.cli import datasets, diagnose, fit, fondue, runs, variants
+from vaescope.cli import compare, datasets, diagnose, fit, fondue, runs, variants
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("datasets")(datasets.datasets)
 app.command("fondue")(fondue.fondue)
 app.command("fit", epilog=variants.listing())(fit.fit)
 app.command("diagnose")(diagnose.diagnose)
+app.command("compare")(compare.compare)
 app.add_typer(runs.app, name="runs")
 
 

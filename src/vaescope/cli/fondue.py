@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from vaescope.cli import parts
-from vaescope.cli.parts import given, opened, parse_settings, part, table
+from vaescope.cli.parts import check_plot, given, opened, parse_settings, part, table
 from vaescope.errors import ConfigurationError
 
 BAR = 40  # characters
@@ -113,8 +112,7 @@ def _check_before(check: bool, over: str, plot: str | None) -> None:
     """What would fail at the end is refused at the beginning."""
     if check and over != "latents":
         raise ConfigurationError(f"--check looks at numbers of latents, and needs --over latents, got {over!r}.")
-    if plot is not None and not Path(plot).absolute().parent.is_dir():
-        raise ConfigurationError(f"--plot must lie in a folder that is there, got {plot!r}. Make the folder first.")
+    check_plot(plot)
 
 
 def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str, Any]) -> Any:

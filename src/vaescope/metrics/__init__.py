@@ -1,7 +1,51 @@
 """How well codes separate, order and keep the factors of the data; every result has a score."""
 
+from vaescope.metrics.beta_vae import beta_vae
+from vaescope.metrics.dci import dci
+from vaescope.metrics.factor_vae import factor_vae
+from vaescope.metrics.irs import irs
 from vaescope.metrics.labelled import Labelled, labelled
+from vaescope.metrics.mcc import mcc
+from vaescope.metrics.meaning import Meaning, meaning
+from vaescope.metrics.measuring import METRICS, Measurements, measure_all
 from vaescope.metrics.mig import mig, mig_sup
+from vaescope.metrics.modularity import explicitness, modularity
+from vaescope.metrics.neighbours import neighbours
+from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
+from vaescope.metrics.sampling import Grid
+from vaescope.metrics.sap import sap
 from vaescope.metrics.score import Score
+from vaescope.metrics.sparsity import class_activation, hoyer
+from vaescope.metrics.tasks import downstream_accuracy, sample_efficiency
+from vaescope.metrics.udr import udr
 
-__all__ = ["Labelled", "Score", "labelled", "mig", "mig_sup"]
+__all__ = [
+    "METRICS",
+    "Grid",
+    "Labelled",
+    "Meaning",
+    "Measurements",
+    "Score",
+    "beta_vae",
+    "class_activation",
+    "column_orthogonality",
+    "dci",
+    "distance_to_orthogonality",
+    "downstream_accuracy",
+    "explicitness",
+    "factor_vae",
+    "hoyer",
+    "irs",
+    "labelled",
+    "mcc",
+    "meaning",
+    "measure_all",
+    "mig",
+    "mig_sup",
+    "modularity",
+    "neighbours",
+    "random_decoder_baseline",
+    "sample_efficiency",
+    "sap",
+    "udr",
+]

@@ -116,11 +116,19 @@ def labelled(
     titles = tuple(f"factor {place}" for place in range(values.shape[1])) if names is None else tuple(names)
     if len(titles) != values.shape[1]:
         raise DataError(f"there must be a name for each of {values.shape[1]} factors, got {len(titles)}: {titles}.")
+    if len(set(titles)) < len(titles):
+        raise DataError(f"every factor must have a name of its own, got {titles}.")
     _check_varying(values, titles)
     kept = _kept(codes, array.shape[1], exclude, types)
     discrete = tuple(bool((column == np.floor(column)).all()) for column in values.T)
     whole = [_without_gaps(column) if kind else column for column, kind in zip(values.T, discrete, strict=True)]
     return Labelled(np.ascontiguousarray(array[:, kept]), np.column_stack(whole), titles, discrete, kept)
+
+
+def has_factors(codes: Representation) -> bool:
+    """Whether a representation comes with factors or labels that vary."""
+    tables = [table for table in (codes.factors, codes.labels) if table is not None]
+    return bool(tables) and bool((tables[0] != tables[0][0]).any())
 
 
 def _own_factors(codes: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str] | None]:

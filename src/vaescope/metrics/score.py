@@ -41,7 +41,8 @@ class Score:
         matrix: One row for each latent, one column for each factor, where the metric has it.
         factors: The names of the factors.
         latents: The places of the latents that were looked at.
-        interval: About 95% of such scores of other items lie here; None unless it was asked for.
+        interval: About 95% of such scores of other items lie here; None where it was not asked for, except for means
+            over items, whose error is known without asking.
         random, perfect: The scores of codes that are noise and of codes that are the factors; None unless asked for.
     """
 

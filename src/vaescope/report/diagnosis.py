@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vaescope.checks import whole_number, without_infinities
-from vaescope.data import Dataset, open_dataset
-from vaescope.errors import DataError, VaescopeError
+from vaescope.checks import without_infinities
+from vaescope.data import open_dataset
+from vaescope.errors import DataError
+from vaescope.metrics import Score, measure_all
+from vaescope.metrics.labelled import has_factors
+from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.numerics.polarised import ACTIVE, ALPHA
 from vaescope.objectives.strengths import telling
 from vaescope.regime import (
@@ -20,11 +24,11 @@ from vaescope.regime import (
     mean_and_sampled,
     mutual_information_bound,
 )
-from vaescope.report import regime_cards
+from vaescope.report import metric_cards, regime_cards
 from vaescope.report.cards import Card, by_severity
+from vaescope.report.subjects import data_of, name_of, run_of, some_of
 from vaescope.representation import Representation, adapt, encode
-from vaescope.representation.adapters import FILES
-from vaescope.runs import Run, Store
+from vaescope.runs import Run
 
 ITEMS = 10_000
 
@@ -36,10 +40,15 @@ class Diagnosis:
     name: str
     types: VariableTypes
     cards: tuple[Card, ...]
+    meaning: Meaning | None = None
+    scores: tuple[Score, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each latent."""
-        return self.types.rows()
+        """One row for each latent; with factors, what it carries in words."""
+        rows = self.types.rows()
+        if self.meaning is None:
+            return rows
+        return [{**row, "carries": words} for row, words in zip(rows, self.meaning.sentences(), strict=True)]
 
     def summary(self) -> str:
         """The verdict in one sentence."""
@@ -53,6 +62,7 @@ class Diagnosis:
             "verdict": self.summary(),
             "latents": without_infinities(self.rows()),
             "cards": cards,
+            "metrics": without_infinities([row for score in self.scores for row in score.rows()]),
         }
 
 
@@ -63,6 +73,7 @@ def diagnose(
     alpha: float = ALPHA,
     items: int = ITEMS,
     predict: bool = False,
+    metrics: str | Sequence[str] = (),
     seed: int = 0,
     runs: str | Path | None = None,
 ) -> Diagnosis:
@@ -70,21 +81,54 @@ def diagnose(
 
     `subject` is a `Run` (or its folder or id), a `Representation`, a pair (mean, variance), a file of codes, or a
     function from a batch to a posterior or to (mean, variance), with `data`. Of data, at most `items` are encoded.
-    `predict` adds the sanity check of the types on the factors or labels (Bonheme, figure 6.4).
+    `predict` adds the sanity check of the types on the factors or labels (Bonheme, figure 6.4), `metrics` the scores of
+    those named in `vs.metrics.METRICS`, or of "all" that can be had.
     """
-    run = _run_of(subject, runs)
-    if run is not None:
-        codes = encode(run.model, _some(_data_of(run, data), items, seed), seed=seed)
-        settings = telling(run.configuration.member.objective)
-        words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
-        found = _diagnosis(run.id, codes, run.history, words, alpha, predict, seed)
-        prior = run.configuration.architecture.plain()["prior"]["name"]
-        if prior == "standard" or run.configuration.architecture.model == "autoencoder":
-            return found
-        card = regime_cards.prior_card(prior, measured=codes.prior is not None)
-        return replace(found, cards=by_severity([*found.cards, card]))
-    data = None if data is None else _some(open_dataset(data), items, seed)
-    return _diagnosis(_name(subject), adapt(subject, data, seed=seed), [], "", alpha, predict, seed)
+    run = run_of(subject, runs)
+    opened = None if data is None and run is None else data_of(run, data) if run else open_dataset(data)
+    some = None if opened is None else some_of(opened, items, seed)
+    if run is None:
+        codes = adapt(subject, some, seed=seed)
+        found = _diagnosis(name_of(subject), codes, [], "", alpha, predict, seed)
+    else:
+        codes = encode(run.model, some, seed=seed)
+        found = _diagnosis(run.id, codes, run.history, _settings(run), alpha, predict, seed)
+        found = replace(found, cards=by_severity([*found.cards, *_prior_cards(run, codes)]))
+    names = None if some is None or some.factor_table is None else some.factor_table.names
+    model = subject if run is None else run.model
+    return _with_metrics(found, codes, names, model, metrics, seed)
+
+
+def _settings(run: Run) -> str:
+    """The strengths of a run's objective in words."""
+    return ", ".join(f"{name} {value:g}" for name, value in telling(run.configuration.member.objective).items())
+
+
+def _prior_cards(run: Run, codes: Representation) -> list[Card]:
+    """What codes are measured against, where that is not the prior of every VAE."""
+    architecture = run.configuration.architecture
+    prior = architecture.plain()["prior"]["name"]
+    if prior == "standard" or architecture.model == "autoencoder":
+        return []
+    return [regime_cards.prior_card(prior, measured=codes.prior is not None)]
+
+
+def _with_metrics(
+    found: Diagnosis,
+    codes: Representation,
+    names: Sequence[str] | None,
+    model: Any,
+    metrics: str | Sequence[str],
+    seed: int,
+) -> Diagnosis:
+    """The diagnosis with what the latents mean, where there are factors, and the scores that were asked for."""
+    names = names if codes.factors is not None else None
+    told = meaning(codes, names=names) if has_factors(codes) else None
+    measured = measure_all(metrics, codes, names=names, model=model, seed=seed)
+    cards = [*found.cards]
+    cards += [] if told is None else [metric_cards.meaning_card(told)]
+    cards += [metric_cards.scores_card(measured)] if measured.scores or measured.left_out else []
+    return replace(found, cards=by_severity(cards), meaning=told, scores=measured.scores)
 
 
 def _diagnosis(
@@ -118,53 +162,3 @@ def _diagnosis(
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))
     return Diagnosis(name, types, by_severity(cards))
-
-
-def _name(subject: Any) -> str:
-    """What to call codes that are no run: their file, the function, or just codes."""
-    if isinstance(subject, str | Path):
-        return str(subject)
-    return getattr(subject, "__name__", type(subject).__name__) if callable(subject) else "codes"
-
-
-def _run_of(subject: Any, runs: str | Path | None) -> Run | None:
-    """The run that a folder or the beginning of an id stands for; None for other subjects."""
-    if isinstance(subject, Run):
-        return subject
-    if not isinstance(subject, str | Path) or Path(subject).is_file() or Path(subject).suffix.lower() in FILES:
-        return None
-    store = Store(Path(runs)) if runs is not None else Store()
-    return store.find(str(subject))
-
-
-def _data_of(run: Run, data: Any) -> Dataset:
-    """The data that a run was trained on, opened again unless given; others are allowed if their items fit."""
-    if data is None:
-        return _trained_on(run)
-    opened, shape = open_dataset(data), tuple(run.configuration.data["shape"])
-    if tuple(opened.shape) != shape:
-        raise DataError(
-            f"{opened.name} must have items of the shape {shape} that run {run.id} was trained on, got "
-            f"{tuple(opened.shape)}."
-        )
-    return opened
-
-
-def _trained_on(run: Run) -> Dataset:
-    source, name = run.record.get("source"), run.configuration.data["name"]
-    if source is None:
-        raise DataError(f"run {run.id} was trained on data that it cannot open again ({name}); pass them as data.")
-    try:
-        opened = open_dataset(source)
-    except VaescopeError as error:
-        raise DataError(f"the data of run {run.id} cannot be opened again; pass them as data. {error}") from error
-    if opened.fingerprint != run.configuration.data["fingerprint"]:
-        raise DataError(
-            f"{source} must be what run {run.id} was trained on, it has changed since. Pass data to use it."
-        )
-    return opened
-
-
-def _some(data: Dataset, items: int, seed: int) -> Dataset:
-    """At most so many items, drawn by the seed."""
-    return data.draw(whole_number("items", items, 2), seed)

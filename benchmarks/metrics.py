@@ -1,0 +1,182 @@
+"""Seconds and scores of metrics on codes: DCI beside scikit-learn's protocol, MIG and FactorVAE beside disent.
+
+All rows of a table come from one run on one machine with the same cores; compare ratios, not absolute times. The same
+script is the worker that runs in disent's own environment, where vaescope need not be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+CLASSES = (3, 6, 40, 32, 32)  # those of dSprites
+GRID = (3, 6, 10, 8, 8)
+LATENTS = 10
+ROTATIONS, NOISES, DUPLICATES = (0, 0.1, 0.25, 0.5, 1), (0.02, 0.5), (False, True)
+
+
+def representation(number: int, items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors, and codes of one of 20 qualities: turned by a share of a right angle, noisy, twice or beside noise."""
+    generator = np.random.default_rng((number, 2024))
+    factors = np.stack([generator.integers(0, count, items) for count in CLASSES], 1)
+    return codes_of(factors, number, generator), factors
+
+
+def codes_of(factors: np.ndarray, number: int, generator: np.random.Generator) -> np.ndarray:
+    """The codes of that quality."""
+    from scipy.linalg import expm
+
+    sources = (factors - factors.mean(0)) / factors.std(0)
+    twice = DUPLICATES[number // 10 % 2]
+    codes = np.concatenate([sources, sources if twice else generator.standard_normal(sources.shape)], 1)
+    codes += NOISES[number // 5 % 2] * generator.standard_normal(codes.shape)
+    raw = generator.standard_normal((LATENTS, LATENTS))
+    skew = raw - raw.T
+    angle = ROTATIONS[number % 5] * np.pi / 2
+    return codes @ expm(angle * skew / np.abs(np.linalg.eigvals(skew)).max())
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """How long the work takes, and what comes of it."""
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def speed_of_dci(items: int) -> None:
+    """Both protocols, trained on that many codes; half as many more are tested."""
+    from vaescope.metrics.dci import dci
+
+    codes, factors = representation(2, items * 3 // 2)
+    dci(codes[:300], factors[:300] % 3)
+    fast, found = seconds(lambda: dci(codes, factors))
+    print(f"DCI, {items} codes x {LATENTS} latents x {len(CLASSES)} factors:", flush=True)
+    print(f"  {'fast':28} {fast:8.2f} s   ratio   1.00   {found.summary()}", flush=True)
+    slow, found = seconds(lambda: dci(codes, factors, protocol="dlib"))
+    again = min(fast, seconds(lambda: dci(codes, factors))[0])
+    print(f"  {'scikit-learn protocol':28} {slow:8.2f} s   ratio {slow / again:6.2f}   {found.summary()}", flush=True)
+
+
+def agreement_of_dci(items: int, count: int) -> None:
+    """The scores of both protocols over representations of varied quality, and whether they rank them alike."""
+    from scipy.stats import spearmanr
+
+    from vaescope.metrics.dci import dci
+
+    rows = []
+    for number in range(count):
+        codes, factors = representation(number, items * 3 // 2)
+        both = [dci(codes, factors, protocol=protocol) for protocol in ("fast", "dlib")]
+        rows.append([(found.score, *found.parts.values()) for found in both])
+        print(f"  representation {number:2}: fast {rows[-1][0][0]:.3f}, scikit-learn {rows[-1][1][0]:.3f}", flush=True)
+    table = np.array(rows)
+    print(f"Spearman correlation over {count} representations, {items} codes each:")
+    for place, name in enumerate(("disentanglement", "completeness", "informativeness")):
+        print(f"  {name:28} {spearmanr(table[:, 0, place], table[:, 1, place]).statistic:.3f}")
+
+
+def grid() -> tuple[np.ndarray, np.ndarray]:
+    """Every combination of the factors, and codes turned a little."""
+    factors = np.indices(GRID).reshape(len(GRID), -1).T
+    return codes_of(factors, 1, np.random.default_rng(0)), factors
+
+
+def beside_disent(peer: str) -> None:
+    """Both packages are given finished codes, so that what is timed is the metric and the drawing of its items.
+
+    Each is timed the second time, when nothing is left to be imported.
+    """
+    from vaescope.metrics import mig
+    from vaescope.metrics.factor_vae import factor_vae
+
+    codes, factors = grid()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "codes.npy"
+        np.save(path, codes.astype(np.float32))
+        answer = subprocess.run([peer, __file__, "--worker", str(path)], capture_output=True, text=True)
+    if answer.returncode == 3:
+        print(f"disent is not installed for {peer}: MIG and FactorVAE are not compared.")
+        return
+    if answer.returncode:
+        sys.exit(f"disent's worker failed:\n{answer.stderr}")
+    theirs = json.loads(answer.stdout.splitlines()[-1])
+
+    def mig_of_drawn() -> Any:
+        drawn = np.random.default_rng(0).integers(0, len(codes), 10_000)
+        return mig(codes[drawn], factors[drawn])
+
+    ours = {"MIG": mig_of_drawn, "FactorVAE": lambda: factor_vae(codes, factors)}
+    for name, work in ours.items():
+        work()
+        own, found = seconds(work)
+        value, score = theirs[name]
+        print(f"{name}, {len(codes)} combinations of {len(GRID)} factors, {LATENTS} latents:")
+        print(f"  {'vaescope':28} {own:8.3f} s   ratio   1.00   score {found.score:.3f}")
+        print(f"  {'disent':28} {value:8.3f} s   ratio {value / own:6.1f}   score {score:.3f}", flush=True)
+
+
+def worker(path: str) -> int:
+    """disent's seconds and scores, as one line of JSON; 3 where it is not installed."""
+    import importlib.util
+
+    if importlib.util.find_spec("disent") is None:
+        return 3
+    # Operators that a torchvision without its compiled part leaves undefined, and looks for when it is imported.
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    from disent.dataset import DisentDataset
+    from disent.dataset.data import ArrayGroundTruthData
+    from disent.metrics import metric_factor_vae, metric_mig
+
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002 (disent draws from numpy's global generator)
+    pictures = np.load(path)[:, :, None, None]
+    names = tuple(f"factor {place}" for place in range(len(GRID)))
+    data = ArrayGroundTruthData(pictures, names, GRID, array_chn_is_last=False, transform=torch.from_numpy)
+    dataset = DisentDataset(data)
+    found = {}
+    for name, metric in (("MIG", metric_mig), ("FactorVAE", metric_factor_vae)):
+        work = partial(metric, dataset, lambda x: x.flatten(1))
+        work()
+        value, scores = seconds(work)
+        key = "mig.discrete_score" if name == "MIG" else "factor_vae.eval_accuracy"
+        found[name] = (value, float(scores[key]))
+    print(json.dumps(found))
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=10_000, help="codes to train on where seconds are measured")
+    parser.add_argument("--ranked-items", type=int, default=2_000, help="codes to train on where rankings are compared")
+    parser.add_argument("--representations", type=int, default=20)
+    parser.add_argument(
+        "--no-dci", action="store_true", help="without DCI, whose protocol in scikit-learn takes minutes"
+    )
+    parser.add_argument("--peer", default=sys.executable, help="the Python that has disent")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        sys.exit(worker(options.worker))
+    print(f"{platform.machine()} CPU, {torch.get_num_threads()} threads, torch {torch.__version__}", flush=True)
+    beside_disent(options.peer)
+    if not options.no_dci:
+        speed_of_dci(options.items)
+        agreement_of_dci(options.ranked_items, options.representations)
+
+
+if __name__ == "__main__":
+    main()

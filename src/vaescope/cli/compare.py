@@ -1,0 +1,53 @@
+"""`vaescope compare`: what each run is, and how alike their representations are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    subjects: Annotated[list[str], typer.Argument(help="Runs (ids or folders), or files of codes of the same items.")],
+    data: Annotated[str | None, typer.Option(help="Data to encode; those of the first run when left out.")] = None,
+    measure: Annotated[str, typer.Option(help="cka, procrustes.")] = "cka",
+    representation: Annotated[str, typer.Option(help="mean, sample, variance.")] = "mean",
+    layers: Annotated[bool, typer.Option("--layers", help="Also compare every layer of the first two.")] = False,
+    items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 5000,
+    seed: Annotated[int, typer.Option(help="Of samples and of the choice of items.")] = 0,
+    plot: Annotated[str | None, typer.Option(help="Draw the similarities into this .html file.")] = None,
+    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Compare models: size, loss and types of latents side by side, and the similarity of every pair."""
+    from vaescope.cli.diagnose import print_cards
+    from vaescope.cli.parts import check_plot
+    from vaescope.cli.tables import columns_of, print_json, print_table
+    from vaescope.report import compare as compare_subjects
+
+    check_plot(plot)
+    found = compare_subjects(
+        subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
+    )
+    if plot is not None:
+        from vaescope.report.heatmaps import draw_comparison
+
+        draw_comparison(found, plot)
+    if json:
+        print_json(found.plain())
+        return
+    print_cards(f"{found.summary()}.", found.cards)
+    rows = found.rows()
+    names = columns_of(rows)
+    print_table(names, [[row.get(name) for name in names] for row in rows])
+    matrix = [[name, *(f"{value:.3f}" for value in row)] for name, row in zip(found.names, found.matrix, strict=True)]
+    print_table([measure, *found.names], matrix)
+    if found.layers is not None:
+        cells = zip(found.layers.rows, found.layers.matrix, strict=True)
+        print_table(
+            [f"layers of {found.names[0]}", *found.layers.columns],
+            [[name, *(f"{value:.3f}" for value in row)] for name, row in cells],
+            title=f"Against the layers of {found.names[1]}",
+        )
+    if plot is not None:
+        print(f"drawn in {plot}")

@@ -1,0 +1,100 @@
+"""Every metric by name, and several of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from vaescope.errors import VaescopeError, unknown_name
+from vaescope.metrics.beta_vae import beta_vae
+from vaescope.metrics.dci import dci
+from vaescope.metrics.factor_vae import factor_vae
+from vaescope.metrics.irs import irs
+from vaescope.metrics.mcc import mcc
+from vaescope.metrics.mig import mig, mig_sup
+from vaescope.metrics.modularity import explicitness, modularity
+from vaescope.metrics.neighbours import neighbours
+from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality
+from vaescope.metrics.sap import sap
+from vaescope.metrics.score import Score
+from vaescope.metrics.sparsity import hoyer
+from vaescope.metrics.tasks import downstream_accuracy, sample_efficiency
+from vaescope.progress import progress_bar
+from vaescope.representation import Representation
+
+ALL = "all"
+
+# Of codes and factors, of codes alone, and of a decoder at codes.
+OF_FACTORS: dict[str, Callable[..., Score]] = {
+    "beta_vae": beta_vae,
+    "dci": dci,
+    "downstream_accuracy": downstream_accuracy,
+    "explicitness": explicitness,
+    "factor_vae": factor_vae,
+    "irs": irs,
+    "mcc": mcc,
+    "mig": mig,
+    "mig_sup": mig_sup,
+    "modularity": modularity,
+    "neighbours": neighbours,
+    "sample_efficiency": sample_efficiency,
+    "sap": sap,
+}
+OF_CODES: dict[str, Callable[..., Score]] = {"hoyer": hoyer}
+OF_DECODERS: dict[str, Callable[..., Score]] = {
+    "column_orthogonality": column_orthogonality,
+    "distance_to_orthogonality": distance_to_orthogonality,
+}
+METRICS: dict[str, Callable[..., Score]] = {**OF_FACTORS, **OF_CODES, **OF_DECODERS}
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The scores, and by name why others of all could not be had."""
+
+    scores: tuple[Score, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def measure_all(
+    wanted: str | Sequence[str],
+    codes: Representation,
+    *,
+    names: Sequence[str] | None = None,
+    model: Any = None,
+    data: Any = None,
+    seed: int = 0,
+) -> Measurements:
+    """The metrics that are named, or "all" of them: then those that these codes or this model cannot have say why.
+
+    Scores of codes and factors come with those of noise and of the factors themselves. `model` and the `data` it
+    encoded are for the metrics of decoders.
+    """
+    chosen = sorted(METRICS) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in chosen:
+        if name not in METRICS:
+            raise unknown_name("metric", name, (*sorted(METRICS), ALL))
+    scores, left_out = [], {}
+    with progress_bar("measuring", len(chosen)) as report:
+        for done, name in enumerate(chosen, 1):
+            try:
+                scores.append(_score(name, codes, names, model, data, seed))
+            except VaescopeError as error:
+                if wanted != ALL:
+                    raise
+                left_out[name] = str(error)
+            report(done, words=name)
+    return Measurements(tuple(scores), left_out)
+
+
+def _score(name: str, codes: Representation, names: Sequence[str] | None, model: Any, data: Any, seed: int) -> Score:
+    if name in OF_CODES:
+        return OF_CODES[name](codes)
+    if name in OF_FACTORS:
+        return OF_FACTORS[name](codes, names=names, scale=True, seed=seed)
+    if not isinstance(model, nn.Module):
+        raise VaescopeError(f"{name} is about a decoder, and there is none. Name a run, or pass a model.")
+    return OF_DECODERS[name](model, codes if data is None else data)

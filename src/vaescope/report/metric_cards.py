@@ -1,0 +1,31 @@
+"""What the latents mean and how well they are told apart: cards made from metrics."""
+
+from __future__ import annotations
+
+from vaescope.metrics.meaning import Meaning, listed
+from vaescope.metrics.measuring import Measurements
+from vaescope.report.cards import GOOD, NOTE, WARNING, Card
+
+
+def meaning_card(found: Meaning) -> Card:
+    """Which latents carry which factors, and what is carried by none."""
+    carriers = {name: found.carriers(name) for name in found.factors}
+    lost = [name for name, places in carriers.items() if not places]
+    shared = [name for name, places in carriers.items() if len(places) > 1]
+    meaning = f"{found.summary()[:1].upper()}{found.summary()[1:]}."
+    rows = found.rows()
+    if lost:
+        advice = f"The codes say nothing of {listed(lost)}: lower the weight of the rate, or add latents."
+        return Card("Meaning", WARNING, meaning, advice, rows)
+    if shared:
+        return Card("Meaning", NOTE, meaning, "A factor that is spread over latents cannot be changed by one.", rows)
+    return Card("Meaning", GOOD, meaning, "", rows)
+
+
+def scores_card(found: Measurements) -> Card:
+    """The scores of disentanglement and geometry, each with its scale, and why others could not be had."""
+    rows = [row for score in found.scores for row in score.rows()]
+    words = [f"{score.metric} {score.score:.3f}" for score in found.scores]
+    meaning = f"{', '.join(words)}." if words else "None could be computed."
+    left_out = " ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
+    return Card("Metrics", NOTE, meaning, f"Left out are {left_out}" if left_out else "", rows)

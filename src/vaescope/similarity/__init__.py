@@ -1,0 +1,28 @@
+"""Representational similarity: of two representations, of all pairs of many, between the layers of models."""
+
+from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka
+from vaescope.similarity.heatmap import SimilarityMap, group_similarity, layer_similarity
+from vaescope.similarity.pairs import all_pairs
+from vaescope.similarity.procrustes import procrustes
+from vaescope.similarity.rsa import rsa
+from vaescope.similarity.sample_size import SampleSizeStudy, sample_size_study
+from vaescope.similarity.svcca import svcca
+from vaescope.similarity.theory import Conservation, conservation
+
+__all__ = [
+    "Conservation",
+    "MinibatchCKA",
+    "SampleSizeStudy",
+    "SimilarityMap",
+    "StreamedCKA",
+    "all_pairs",
+    "conservation",
+    "group_similarity",
+    "hsic",
+    "layer_similarity",
+    "linear_cka",
+    "procrustes",
+    "rsa",
+    "sample_size_study",
+    "svcca",
+]

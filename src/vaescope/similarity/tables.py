@@ -1,0 +1,131 @@
+"""Representations of the same items as checked tables, centred and scaled (Bonheme, eq. 7.7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vaescope.errors import DataError
+from vaescope.numerics.distributions import full_precision
+from vaescope.numerics.linalg import rows_per_chunk
+from vaescope.regime.codes import checked_array
+
+LEAST_ITEMS = 2
+
+
+def table(values: Any, name: str) -> Float[Tensor, "items features"]:
+    """A representation as a tensor of a float type where it lies, with at least two items and one feature."""
+    array = checked_array(name, values)
+    if array.ndim != 2 or 0 in array.shape:
+        raise DataError(
+            f"{name} must be a table, items x features, got the shape {tuple(array.shape)}. "
+            "Flatten what one item has to one row."
+        )
+    if len(array) < LEAST_ITEMS:
+        raise DataError(f"{name} must hold at least {LEAST_ITEMS} items to compare, got {len(array)}.")
+    if isinstance(array, Tensor):
+        return array if array.is_floating_point() else array.double()
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8 or not array.dtype.isnative:
+        return torch.from_numpy(array.astype("float64"))
+    shared = array.flags.writeable and all(step >= 0 for step in array.strides)
+    return torch.from_numpy(array if shared else array.copy())
+
+
+def same_items(tables: Iterable[tuple[str, Tensor]]) -> None:
+    """An error unless all tables, with their names, have one number of items."""
+    (first, values), *others = tables
+    for name, other in others:
+        if len(other) != len(values):
+            raise DataError(
+                f"representations must be of the same items, {first} has {len(values)} and {name} has {len(other)}. "
+                "Encode the same items with both."
+            )
+
+
+@dataclass(frozen=True)
+class Centred:
+    """What makes a table centred and of entries up to 1: (table - first row - offset) / scale.
+
+    The first row goes first, in the table's own precision: a large offset costs no digits and a constant feature is
+    exactly 0. None of the measures feels the scale, which keeps sums of squares within range.
+    """
+
+    name: str
+    table: Float[Tensor, "items features"]
+    offset: Float[Tensor, "features"]
+    scale: float
+
+    @classmethod
+    def of(cls, values: Float[Tensor, "items features"], name: str, dtype: torch.dtype, device: Any) -> Centred:
+        """In one pass over chunks of items; an error names the representation where it is constant or not finite."""
+        width = values.shape[1]
+        total = torch.zeros(width, dtype=torch.float64, device=device)
+        ends = torch.zeros(2, width, dtype=torch.float64, device=device)
+        chunk = rows_per_chunk(width)
+        for start in range(0, len(values), chunk):
+            rows = _from_first(values, slice(start, start + chunk), device)
+            total += rows.sum(0, dtype=torch.float64)
+            low, high = torch.aminmax(rows, dim=0)
+            ends = torch.stack([torch.minimum(ends[0], low.double()), torch.maximum(ends[1], high.double())])
+        offset = total / len(values)
+        scale = float((ends - offset).abs().max())
+        if not math.isfinite(scale):
+            raise _not_finite(values, name)
+        if scale == 0:
+            raise DataError(
+                f"{name} must vary over the items, but is the same for all {len(values)}; similarity compares how "
+                "items differ. Leave it out."
+            )
+        return cls(name, values, offset.to(dtype), scale)
+
+    def rows(self, part: slice = slice(None)) -> Float[Tensor, "_ features"]:
+        """Some items, or all."""
+        rows = _from_first(self.table, part, self.offset.device).to(self.offset.dtype)
+        return rows.sub_(self.offset).div_(self.scale)
+
+
+def centred_pair(a: Any, b: Any) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
+    """Two representations of the same items, checked and centred, in float64 on the first one's device."""
+    tables = _pair(a, b)
+    device = tables["a"].device
+    first, second = (Centred.of(values, name, torch.float64, device).rows() for name, values in tables.items())
+    return first, second
+
+
+def finite_pair(a: Any, b: Any) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
+    """Two representations of the same items as they are, checked, in float64 on the first one's device."""
+    tables = _pair(a, b)
+    for name, values in tables.items():
+        if not bool(torch.isfinite(torch.stack(torch.aminmax(values))).all()):
+            raise _not_finite(values, name)
+    first, second = (values.to(device=tables["a"].device, dtype=torch.float64) for values in tables.values())
+    return first, second
+
+
+def _pair(a: Any, b: Any) -> dict[str, Tensor]:
+    tables = {"a": table(a, "a"), "b": table(b, "b")}
+    same_items(tables.items())
+    return tables
+
+
+def _from_first(values: Tensor, part: slice, device: Any) -> Tensor:
+    """Some rows less the first one, in at least float32."""
+    rows, first = (full_precision(some.to(device)) for some in (values[part], values[0]))
+    return rows - first
+
+
+def _not_finite(values: Tensor, name: str) -> DataError:
+    wrong = (~torch.isfinite(values)).nonzero()
+    if len(wrong) == 0:
+        return DataError(f"{name} must hold numbers of one range, got up to {float(values.abs().max()):g}. Rescale it.")
+    item, feature = wrong[0].tolist()
+    return DataError(
+        f"{name} must hold finite numbers, got {float(values[item, feature])} for item {item}, feature {feature}. "
+        "Look for a model that diverged, or leave the item out."
+    )

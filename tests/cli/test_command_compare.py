@@ -1,0 +1,63 @@
+"""`vaescope compare` and `diagnose --metrics`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from vaescope import cli
+from vaescope.metrics import METRICS
+from vaescope.runs import fit
+
+RUNNER = CliRunner()
+NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("side-by-side")
+    for seed in (0, 1):
+        fit("digits", latents=3, net=NET, steps=10, seed=seed, runs=folder, device="cpu")
+    return folder
+
+
+def asked(*arguments: str) -> str:
+    result = RUNNER.invoke(cli.app, list(arguments), env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def ids(folder: Path) -> list[str]:
+    return sorted(file.parent.name for file in folder.glob("*/run.json"))
+
+
+def test_people_get_the_verdict_the_runs_and_the_matrix(folder: Path, tmp_path: Path) -> None:
+    one, other = ids(folder)
+    output = asked("compare", one, other, "--runs", str(folder), "--layers", "--plot", str(tmp_path / "alike.html"))
+    assert "The mean codes of 2 models are alike by" in output
+    assert output.count(one) >= 2
+    assert "1.000" in output
+    assert "encoder" in output
+    assert (tmp_path / "alike.html").stat().st_size > 1e6
+
+
+def test_machines_get_json(folder: Path) -> None:
+    found = json.loads(asked("compare", *ids(folder), "--runs", str(folder), "--json"))
+    assert len(found["models"]) == len(found["matrix"]) == 2
+    assert found["measure"] == "cka"
+
+
+def test_diagnose_scores_the_metrics_that_are_named(folder: Path) -> None:
+    name = ids(folder)[0]
+    found = json.loads(asked("diagnose", name, "--runs", str(folder), "--metrics", "mig,hoyer", "--json"))
+    assert {row["metric"] for row in found["metrics"]} == {"mig", "hoyer"}
+    assert "latent 0 carries" in found["latents"][0]["carries"]
+    assert "mig 0." in asked("diagnose", name, "--runs", str(folder), "--metrics", "mig")
+
+
+def test_the_help_names_every_metric() -> None:
+    words = set(asked("diagnose", "--help").replace(",", " ").replace(".", " ").split())
+    assert set(METRICS) <= words

@@ -1,0 +1,77 @@
+"""What latents carry, in bits and in words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import mutual_info_score
+
+from vaescope.metrics.meaning import meaning
+
+NAMES = ("shape", "position x", "scale")
+
+
+def sprites(items: int = 4000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, [3, 8, 4], (items, 3)), generator.standard_normal((items, 4))
+
+
+def test_bits_are_those_of_scikit_learn() -> None:
+    factors, noise = sprites()
+    codes = np.column_stack([factors[:, 1] + 0.3 * noise[:, 0], noise[:, 1]])
+    found = meaning(codes, factors, names=NAMES)
+    for latent in range(2):
+        edges = np.histogram_bin_edges(codes[:, latent], 20)
+        binned = np.digitize(codes[:, latent], edges[1:-1])
+        for column in range(3):
+            wanted = mutual_info_score(factors[:, column], binned) / math.log(2)
+            assert found.bits[latent, column] == pytest.approx(wanted, abs=1e-9)
+    np.testing.assert_allclose(found.entropies, np.log2([3, 8, 4]), atol=0.01)
+
+
+def test_each_latent_says_what_it_carries_and_who_else_does() -> None:
+    factors, noise = sprites()
+    place = factors[:, 1]
+    codes = np.column_stack(
+        [place + 0.05 * noise[:, 0], factors[:, 0] + 0.1 * noise[:, 1], noise[:, 2], factors[:, 0] + 0.3 * noise[:, 3]]
+    )
+    found = meaning(codes, factors, names=NAMES)
+    first, second, third, fourth = found.sentences()
+    assert first == f"latent 0 carries position x ({found.bits[0, 1]:.2f} bits); nothing else does"
+    assert second.startswith("latent 1 carries shape (1.5")
+    assert second.endswith("so does latent 3")
+    assert third == "latent 2 carries no factor"
+    assert fourth.endswith("so does latent 1")
+    assert (
+        found.summary() == "position x is carried by one latent; shape is spread over several; scale is carried by none"
+    )
+    assert found.rows()[0]["carries"] == first
+    assert found.rows()[2]["latent"] == 2
+
+
+def test_a_latent_may_carry_several_factors() -> None:
+    factors, noise = sprites()
+    codes = (8 * factors[:, 0] + factors[:, 1] + 0.01 * noise[:, 0])[:, None]
+    (sentence,) = meaning(codes, factors, names=NAMES, bins=24).sentences()
+    assert sentence.startswith("latent 0 carries position x (")
+    assert "and shape (" in sentence
+    assert sentence.endswith("; nothing else carries position x")
+
+
+def test_noise_carries_nothing_however_few_the_items() -> None:
+    wrong = 0
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        codes, factors = generator.standard_normal((200, 5)), generator.integers(0, [3, 8, 40], (200, 3))
+        wrong += int(meaning(codes, factors).beyond_chance.sum())
+    assert wrong <= 6  # of 600
+
+
+def test_excluded_latents_keep_their_places() -> None:
+    factors, noise = sprites(500)
+    codes = np.column_stack([noise[:, 0], factors[:, 2] + 0.1 * noise[:, 1]])
+    found = meaning(codes, factors, names=NAMES, exclude="passive", types=("passive", "active"))
+    assert found.latents == (1,)
+    assert found.sentences()[0].startswith("latent 1 carries scale")
