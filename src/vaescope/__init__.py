@@ -47,18 +47,16 @@ _HOMES = {
     "variable_types": "vaescope.regime",
 }
 _PACKAGES = (
-    *(
-        "dimension",
-        "fondue",
-        "likelihoods",
-        "metrics",
-        "models",
-        "nets",
-        "objectives",
-        "posteriors",
-        "priors",
-        "regime",
-    ),
+    "dimension",
+    "fondue",
+    "likelihoods",
+    "metrics",
+    "models",
+    "nets",
+    "objectives",
+    "posteriors",
+    "priors",
+    "regime",
     "similarity",
 )
 

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.metrics import factor_vae as module
 from vaescope.metrics import sampling
-from vaescope.metrics.factor_vae import factor_vae, variances
+from vaescope.metrics.factor_vae import PROTOCOLS, factor_vae, variances
 from vaescope.metrics.sampling import Items
 
 Drawn = list[tuple[int, list[int]]]
@@ -110,7 +109,7 @@ def test_mathieus_protocol_scores_the_votes_it_learned_from(drawn: Drawn) -> Non
 
 
 def test_the_protocols_are_the_published_ones() -> None:
-    usual, mathieu = (module.PROTOCOLS[name] for name in ("disentanglement_lib", "mathieu"))
+    usual, mathieu = (PROTOCOLS[name] for name in ("dlib", "mathieu"))
     assert (usual.votes, usual.tested, usual.batch, usual.prune) == (10_000, 5_000, 64, 0.05)
     assert (mathieu.votes, mathieu.tested, mathieu.batch, mathieu.prune) == (20_000, 0, 1_000, 0)
 
@@ -204,7 +203,7 @@ def test_one_factor_alone_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ({"protocol": "kim"}, UnknownNameError, "protocol must be one of disentanglement_lib, mathieu; got 'kim'"),
+        ({"protocol": "kim"}, UnknownNameError, "protocol must be one of dlib, mathieu; got 'kim'"),
         ({"batch": 1}, ConfigurationError, "batch must be a whole number of at least 2, got 1"),
         ({"votes": 0}, ConfigurationError, "votes must be"),
         ({"prune": -1.0}, ConfigurationError, "prune must be"),

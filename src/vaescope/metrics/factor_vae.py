@@ -28,7 +28,7 @@ class Protocol:
 
 
 PROTOCOLS = {
-    "disentanglement_lib": Protocol(10_000, 5_000, 64, 0.05),
+    "dlib": Protocol(10_000, 5_000, 64, 0.05),
     "mathieu": Protocol(20_000, 0, 1_000, 0.0),
 }
 
@@ -37,7 +37,7 @@ def factor_vae(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "disentanglement_lib",
+    protocol: str = "dlib",
     votes: int | None = None,
     tested: int | None = None,
     batch: int | None = None,

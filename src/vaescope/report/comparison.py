@@ -66,13 +66,17 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
-        plain: dict[str, Any] = {
-            "verdict": self.summary(),
-            "measure": self.measure,
-            "representation": self.representation,
-        }
-        plain |= {"models": self.rows(), "matrix": self.matrix.tolist(), "cards": [card.plain() for card in self.cards]}
-        return without_infinities({**plain, "layers": None if self.layers is None else self.layers.table()})
+        return without_infinities(
+            {
+                "verdict": self.summary(),
+                "measure": self.measure,
+                "representation": self.representation,
+                "models": self.rows(),
+                "matrix": self.matrix.tolist(),
+                "cards": [card.plain() for card in self.cards],
+                "layers": None if self.layers is None else self.layers.table(),
+            }
+        )
 
 
 def compare(
