@@ -110,3 +110,10 @@ def test_order_and_sign_and_scale_of_latents_say_nothing(order: list[int], scale
 def test_an_unknown_correlation_is_named() -> None:
     with pytest.raises(UnknownNameError, match="correlation must be one of pearson, spearman; got 'kendall'"):
         mcc(sources(), sources(), correlation="kendall")
+
+
+def test_gaps_between_whole_numbers_are_part_of_a_source() -> None:
+    source = np.array([0, 1, 4, 9, 16] * 20)
+    codes = source[:, None] * 2.0
+    assert mcc(codes, source).score == pytest.approx(1)
+    assert mcc(np.sqrt(codes), source).score == pytest.approx(abs(np.corrcoef(np.sqrt(source), source)[0, 1]))

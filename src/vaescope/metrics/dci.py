@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaescope.errors import DataError, unknown_name
-from vaescope.metrics.labelled import Labelled
-from vaescope.metrics.sap import learned_and_tested
+from vaescope.metrics.labelled import Labelled, learned_and_tested
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 
 PROTOCOLS = ("fast", "dlib")

@@ -17,6 +17,8 @@ from vaescope.regime import variable_types
 from vaescope.regime.combinations import types_of
 from vaescope.representation import Representation
 
+LEARNED, TESTED = 10_000, 5_000  # items, as in disentanglement_lib
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -28,6 +30,7 @@ class Labelled:
         names: One for each factor.
         discrete: Whether the values of each factor are whole numbers.
         latents: The places that the columns of `codes` have in the whole representation.
+        values: The factors as they were given, gaps between whole numbers and all.
     """
 
     codes: Float[np.ndarray, "items latents"]
@@ -35,6 +38,7 @@ class Labelled:
     names: tuple[str, ...]
     discrete: tuple[bool, ...]
     latents: tuple[int, ...]
+    values: Float[np.ndarray, "items factors"]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -46,7 +50,7 @@ class Labelled:
             if not discrete:
                 raise DataError(
                     f"this metric needs factors of whole numbers, and {name!r} is continuous. Bin it, leave it out, or "
-                    "use one that takes continuous factors: mig, sap, mcc, neighbours."
+                    "use one that takes continuous factors: mig, sap, mcc, modularity, neighbours, irs."
                 )
         return self.factors.astype(np.int64)
 
@@ -63,7 +67,7 @@ class Labelled:
     def rows(self, index: Int[np.ndarray, "rows"]) -> Labelled:
         """Some of the items; classes that are gone leave no gap."""
         factors = [_without_gaps(column) if kind else column for column, kind in self._columns(index)]
-        return replace(self, codes=self.codes[index], factors=np.column_stack(factors))
+        return replace(self, codes=self.codes[index], factors=np.column_stack(factors), values=self.values[index])
 
     def with_codes(self, codes: Float[np.ndarray, "items latents"]) -> Labelled:
         """The same factors under another representation."""
@@ -78,7 +82,7 @@ class Labelled:
         first, both = int(learned * share), int((learned + tested) * share)
         order = np.random.default_rng(seed).permutation(len(self))
         return tuple(
-            replace(self, codes=self.codes[part], factors=self.factors[part])
+            replace(self, codes=self.codes[part], factors=self.factors[part], values=self.values[part])
             for part in (order[:first], order[first:both])
         )  # type: ignore[return-value]
 
@@ -122,7 +126,27 @@ def labelled(
     kept = _kept(codes, array.shape[1], exclude, types)
     discrete = tuple(bool((column == np.floor(column)).all()) for column in values.T)
     whole = [_without_gaps(column) if kind else column for column, kind in zip(values.T, discrete, strict=True)]
-    return Labelled(np.ascontiguousarray(array[:, kept]), np.column_stack(whole), titles, discrete, kept)
+    return Labelled(np.ascontiguousarray(array[:, kept]), np.column_stack(whole), titles, discrete, kept, values)
+
+
+def learned_and_tested(data: Labelled, seed: int) -> tuple[Labelled, Labelled]:
+    """10,000 items to learn from and 5,000 to test on, or as many as there are in that proportion.
+
+    An error where a class has a single example, or where chance left a single class to learn.
+    """
+    kept = np.flatnonzero(data.discrete)
+    names = tuple(data.names[place] for place in kept)
+    factors, values = data.factors[:, kept], data.values[:, kept]
+    whole = replace(data, names=names, discrete=(True,) * len(kept), factors=factors, values=values)
+    whole.require_examples(2)
+    learned, tested = whole.split(LEARNED, TESTED, seed)
+    for name, column in zip(names, learned.factors.T, strict=True):
+        if len(tested) == 0 or len(np.unique(column)) < 2:
+            raise DataError(
+                f"there must be 2 classes of {name!r} to learn from, and items to test on, got {len(data)} items in "
+                "all. Pass more."
+            )
+    return learned, tested
 
 
 def has_factors(codes: Representation) -> bool:

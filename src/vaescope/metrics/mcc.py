@@ -38,7 +38,7 @@ def _matched(data: Labelled, seed: int, ranked: bool) -> Measured:
     from scipy.optimize import linear_sum_assignment
     from scipy.stats import rankdata
 
-    codes, sources = (rankdata(part, axis=0) if ranked else part for part in (data.codes, data.factors))
+    codes, sources = (rankdata(part, axis=0) if ranked else part for part in (data.codes, data.values))
     matrix = absolute_correlations(codes, sources)
     latents, places = linear_sum_assignment(matrix, maximize=True)
     found = np.zeros(matrix.shape[1])

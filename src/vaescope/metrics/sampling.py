@@ -254,6 +254,6 @@ def _scale(
     some = np.random.default_rng((seed, 2)).integers(factors.cells, size=SAMPLE)
     scores = []
     for encode in (noise, values):
-        drawn = Labelled(encode(some), sample.factors[:0], sample.names, sample.discrete, ())
+        drawn = Labelled(encode(some), sample.factors[:0], sample.names, sample.discrete, (), sample.values[:0])
         scores.append(float(measure(Cells(drawn, factors.sizes, encode), seed).score))
     return scores[0], scores[1]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from vaescope.errors import DataError, unknown_name
-from vaescope.metrics.labelled import Labelled
+from vaescope.errors import unknown_name
+from vaescope.metrics.labelled import Labelled, learned_and_tested
 from vaescope.metrics.mcc import absolute_correlations
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 
 PROTOCOLS = ("fast", "dlib")
-LEARNED, TESTED = 10_000, 5_000
 COST = 0.01  # of errors, beside the squared norm of the weights
 STEPS = 100  # of Newton's method, which needs about ten
 HALVINGS = 30
@@ -34,25 +33,6 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "fast", **common: Un
         raise unknown_name("protocol", protocol, PROTOCOLS)
     text = f"linear classifiers of one latent, {protocol} protocol"
     return evaluate("sap", text, partial(_gaps, protocol=protocol), codes, factors, **common)
-
-
-def learned_and_tested(data: Labelled, seed: int) -> tuple[Labelled, Labelled]:
-    """10,000 items to learn from and 5,000 to test on, or as many as there are in that proportion.
-
-    An error where a class has a single example, or where chance left a single class to learn.
-    """
-    kept = np.flatnonzero(data.discrete)
-    names = tuple(data.names[place] for place in kept)
-    whole = replace(data, factors=data.factors[:, kept], names=names, discrete=(True,) * len(kept))
-    whole.require_examples(2)
-    learned, tested = whole.split(LEARNED, TESTED, seed)
-    for name, column in zip(names, learned.factors.T, strict=True):
-        if len(tested) == 0 or len(np.unique(column)) < 2:
-            raise DataError(
-                f"there must be 2 classes of {name!r} to learn from, and items to test on, got {len(data)} items in "
-                "all. Pass more."
-            )
-    return learned, tested
 
 
 def gaps(

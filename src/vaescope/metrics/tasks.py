@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -136,7 +137,7 @@ def _efficiency(data: Labelled, seed: int, classifier: str, wanted: list[int], f
 
 
 def _first(data: Labelled, size: int) -> Labelled:
-    return Labelled(data.codes[:size], data.factors[:size], data.names, data.discrete, data.latents)
+    return replace(data, codes=data.codes[:size], factors=data.factors[:size], values=data.values[:size])
 
 
 def _accuracies(learning: Labelled, testing: Labelled, classifier: str) -> list[float]:
