@@ -102,6 +102,16 @@ def test_equal_numbers_of_latents_are_checked_where_they_follow() -> None:
     assert titled(compare([same, other]), "Equal numbers of latents").status == "not applicable"
 
 
+def test_the_same_latents_in_another_order_resemble_each_other_one_for_one() -> None:
+    mean = torch.randn(900, 3, generator=torch.Generator().manual_seed(0))
+    small = torch.full_like(mean, 0.01)
+    turned = mean @ torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1)))[0]
+    same = compare([Representation(mean, small, mean), Representation(-mean[:, [2, 0, 1]], small, mean)])
+    other = compare([Representation(mean, small, mean), Representation(turned, small, mean)])
+    scores = [titled(found, "Same latents").rows[0]["udr"] for found in (same, other)]
+    assert scores[0] > 0.9 > 0.8 > scores[1]
+
+
 def test_the_picture_is_one_file(runs: list[Run], tmp_path: Path) -> None:
     file = tmp_path / "alike.html"
     draw_comparison(compare(runs, layers=True), str(file))

@@ -92,6 +92,24 @@ def test_all_metrics_are_computed_and_those_that_cannot_be_say_why() -> None:
     assert "distance_to_orthogonality: " in titled(found, "Metrics").advice
 
 
+def test_passive_latents_are_left_out_on_request() -> None:
+    mean = np.column_stack([FACTORS + 0.05 * NOISE[:, :2], 0.01 * NOISE[:, 2]])
+    codes = codes_of(mean)
+    codes.variance[:, 2] = 1.0
+    (score,) = diagnose(codes, metrics=["mig_sup"], exclude="passive").scores
+    assert score.latents == (0, 1)
+    (whole,) = diagnose(codes, metrics=["mig_sup"]).scores
+    assert score.score > whole.score + 0.2
+
+
+def test_importances_have_a_card_of_their_own() -> None:
+    found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]), metrics=["dci"])
+    card = titled(found, "Importance")
+    assert card.meaning.startswith("Predictions rest most, for factor 0 on latent 0 (")
+    assert sum(row["factor 1"] for row in card.rows) == pytest.approx(1)
+    assert np.array(found.plain()["metrics"][0]["matrix"]).shape == (2, 2)
+
+
 def test_an_unknown_metric_is_named() -> None:
     with pytest.raises(UnknownNameError, match=r"metric must be one of .*mig.*; got 'migg'"):
         diagnose(codes_of(NOISE[:, :2]), metrics=["migg"])

@@ -29,6 +29,7 @@ def diagnose(
     items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 10_000,
     predict: Annotated[bool, typer.Option("--predict", help="Also predict factors and labels from the codes.")] = False,
     metrics: Annotated[str, typer.Option(help=METRICS)] = "",
+    exclude: Annotated[str | None, typer.Option(help="Score without latents of this type: passive, mixed.")] = None,
     seed: Annotated[int, typer.Option(help="Of samples and of the choice of items.")] = 0,
     runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
@@ -42,9 +43,8 @@ def diagnose(
     from vaescope.report import diagnose as diagnose_subject
 
     wanted = metrics if metrics == "all" else [name for name in metrics.split(",") if name]
-    found = diagnose_subject(
-        subject, data, alpha=alpha, items=items, predict=predict, metrics=wanted, seed=seed, runs=runs
-    )
+    options: dict[str, Any] = {"predict": predict, "metrics": wanted, "exclude": exclude, "seed": seed, "runs": runs}
+    found = diagnose_subject(subject, data, alpha=alpha, items=items, **options)
     if json:
         print_json(found.plain())
         return

@@ -65,23 +65,25 @@ def measure_all(
     *,
     names: Sequence[str] | None = None,
     model: Any = None,
-    data: Any = None,
+    exclude: str | None = None,
+    types: Any = None,
     seed: int = 0,
 ) -> Measurements:
     """The metrics that are named, or "all" of them: then those that these codes or this model cannot have say why.
 
-    Scores of codes and factors come with those of noise and of the factors themselves. `model` and the `data` it
-    encoded are for the metrics of decoders.
+    Scores of codes and factors come with those of noise and of the factors themselves, and leave out the latents of
+    the type `exclude`. The `model` is for the metrics of decoders.
     """
     chosen = sorted(METRICS) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
     for name in chosen:
         if name not in METRICS:
             raise unknown_name("metric", name, (*sorted(METRICS), ALL))
     scores, left_out = [], {}
+    common = {"names": names, "exclude": exclude, "types": types}
     with progress_bar("measuring", len(chosen)) as report:
         for done, name in enumerate(chosen, 1):
             try:
-                scores.append(_score(name, codes, names, model, data, seed))
+                scores.append(_score(name, codes, model, {**common, "seed": seed}))
             except VaescopeError as error:
                 if wanted != ALL:
                     raise
@@ -90,11 +92,11 @@ def measure_all(
     return Measurements(tuple(scores), left_out)
 
 
-def _score(name: str, codes: Representation, names: Sequence[str] | None, model: Any, data: Any, seed: int) -> Score:
+def _score(name: str, codes: Representation, model: Any, common: dict[str, Any]) -> Score:
     if name in OF_CODES:
         return OF_CODES[name](codes)
     if name in OF_FACTORS:
-        return OF_FACTORS[name](codes, names=names, scale=True, seed=seed)
+        return OF_FACTORS[name](codes, scale=True, **common)
     if not isinstance(model, nn.Module):
         raise VaescopeError(f"{name} is about a decoder, and there is none. Name a run, or pass a model.")
-    return OF_DECODERS[name](model, codes if data is None else data)
+    return OF_DECODERS[name](model, codes)

@@ -66,6 +66,12 @@ class Score:
         own = zip(self.factors, self.by_factor or (), strict=False)
         return [whole, *({"metric": self.metric, "factor": name, "score": score} for name, score in own)]
 
+    def plain(self) -> dict[str, Any]:
+        """All of it for machines."""
+        own = None if self.by_factor is None else dict(zip(self.factors, self.by_factor, strict=False))
+        matrix = None if self.matrix is None else self.matrix.tolist()
+        return {**vars(self), "parts": dict(self.parts), "by_factor": own, "matrix": matrix}
+
     def summary(self) -> str:
         """The score, its parts and its scale in one line."""
         text = f"{self.metric} {self.score:.3f}"

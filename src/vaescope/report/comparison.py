@@ -14,6 +14,7 @@ from jaxtyping import Float
 from vaescope.checks import without_infinities
 from vaescope.data import Dataset, open_dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.metrics import udr
 from vaescope.regime import VariableTypes, collapse
 from vaescope.report.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
 from vaescope.report.subjects import data_of, name_of, run_of, some_of
@@ -109,7 +110,7 @@ def compare(
     types = [collapse(one).types for one in codes]
     table = [_row(*told) for told in zip(names, found, codes, types, strict=True)]
     compared = _layers(found, some) if layers else None
-    cards = by_severity([_counts_card(names, types), _theory_card(names, codes, types)])
+    cards = by_severity([_counts_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)])
     return Comparison(names, representation, measure, tuple(table), np.asarray(matrix), cards, compared)
 
 
@@ -198,3 +199,13 @@ def _theory_card(names: Sequence[str], codes: Sequence[Representation], types: S
     if wrong:
         return Card(title, WARNING, meaning, "The others are not polarised to the end: train longer.", rows)
     return Card(title, GOOD, meaning, "", rows)
+
+
+def _udr_card(names: Sequence[str], codes: Sequence[Representation]) -> Card:
+    """Whether the models find the same latents, one for one, which needs no factors."""
+    title = "Same latents"
+    if any(bool((one.variance == 0).any()) for one in codes):
+        return Card(title, NOT_APPLICABLE, "Codes without a variance have no divergence to choose latents by.", "")
+    found = udr(codes, names=names)
+    meaning = f"Latents of one model resemble single latents of another by {found.score:.3f} (UDR, 1 is one for one)."
+    return Card(title, NOTE, meaning, "", [{"name": name, "udr": found.parts[name]} for name in names])

@@ -11,7 +11,7 @@ from typing import Any
 from vaescope.checks import without_infinities
 from vaescope.data import open_dataset
 from vaescope.errors import DataError
-from vaescope.metrics import Score, measure_all
+from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.labelled import has_factors
 from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.numerics.polarised import ACTIVE, ALPHA
@@ -62,7 +62,7 @@ class Diagnosis:
             "verdict": self.summary(),
             "latents": without_infinities(self.rows()),
             "cards": cards,
-            "metrics": without_infinities([row for score in self.scores for row in score.rows()]),
+            "metrics": without_infinities([score.plain() for score in self.scores]),
         }
 
 
@@ -74,6 +74,7 @@ def diagnose(
     items: int = ITEMS,
     predict: bool = False,
     metrics: str | Sequence[str] = (),
+    exclude: str | None = None,
     seed: int = 0,
     runs: str | Path | None = None,
 ) -> Diagnosis:
@@ -82,21 +83,22 @@ def diagnose(
     `subject` is a `Run` (or its folder or id), a `Representation`, a pair (mean, variance), a file of codes, or a
     function from a batch to a posterior or to (mean, variance), with `data`. Of data, at most `items` are encoded.
     `predict` adds the sanity check of the types on the factors or labels (Bonheme, figure 6.4), `metrics` the scores of
-    those named in `vs.metrics.METRICS`, or of "all" that can be had.
+    those named in `vs.metrics.METRICS`, or of "all" that can be had, without the latents of the type `exclude`.
     """
     run = run_of(subject, runs)
-    opened = None if data is None and run is None else data_of(run, data) if run else open_dataset(data)
-    some = None if opened is None else some_of(opened, items, seed)
     if run is None:
-        codes = adapt(subject, some, seed=seed)
+        some = None if data is None else some_of(open_dataset(data), items, seed)
+        model, codes = subject, adapt(subject, some, seed=seed)
         found = _diagnosis(name_of(subject), codes, [], "", alpha, predict, seed)
     else:
-        codes = encode(run.model, some, seed=seed)
+        some, model = some_of(data_of(run, data), items, seed), run.model
+        codes = encode(model, some, seed=seed)
         found = _diagnosis(run.id, codes, run.history, _settings(run), alpha, predict, seed)
         found = replace(found, cards=by_severity([*found.cards, *_prior_cards(run, codes)]))
-    names = None if some is None or some.factor_table is None else some.factor_table.names
-    model = subject if run is None else run.model
-    return _with_metrics(found, codes, names, model, metrics, seed)
+    table = None if some is None else some.factor_table
+    names = None if table is None or codes.factors is None else table.names
+    measured = measure_all(metrics, codes, names=names, model=model, exclude=exclude, types=found.types, seed=seed)
+    return _with_metrics(found, codes, names, measured)
 
 
 def _settings(run: Run) -> str:
@@ -114,20 +116,14 @@ def _prior_cards(run: Run, codes: Representation) -> list[Card]:
 
 
 def _with_metrics(
-    found: Diagnosis,
-    codes: Representation,
-    names: Sequence[str] | None,
-    model: Any,
-    metrics: str | Sequence[str],
-    seed: int,
+    found: Diagnosis, codes: Representation, names: Sequence[str] | None, measured: Measurements
 ) -> Diagnosis:
     """The diagnosis with what the latents mean, where there are factors, and the scores that were asked for."""
-    names = names if codes.factors is not None else None
     told = meaning(codes, names=names) if has_factors(codes) else None
-    measured = measure_all(metrics, codes, names=names, model=model, seed=seed)
     cards = [*found.cards]
     cards += [] if told is None else [metric_cards.meaning_card(told)]
     cards += [metric_cards.scores_card(measured)] if measured.scores or measured.left_out else []
+    cards += [metric_cards.importance_card(score) for score in measured.scores if score.metric == "dci"]
     return replace(found, cards=by_severity(cards), meaning=told, scores=measured.scores)
 
 

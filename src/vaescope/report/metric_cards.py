@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from vaescope.metrics import Measurements, Score
 from vaescope.metrics.meaning import Meaning, listed
-from vaescope.metrics.measuring import Measurements
 from vaescope.report.cards import GOOD, NOTE, WARNING, Card
 
 
@@ -29,3 +31,18 @@ def scores_card(found: Measurements) -> Card:
     meaning = f"{', '.join(words)}." if words else "None could be computed."
     left_out = " ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
     return Card("Metrics", NOTE, meaning, f"Left out are {left_out}" if left_out else "", rows)
+
+
+def importance_card(score: Score) -> Card:
+    """How much each latent matters to the prediction of each factor."""
+    assert score.matrix is not None
+    rows = [
+        {"latent": latent, **dict(zip(score.factors, map(float, row), strict=True))}
+        for latent, row in zip(score.latents, score.matrix, strict=True)
+    ]
+    best = [f"{name} on latent {_most(rows, name)['latent']} ({_most(rows, name)[name]:.0%})" for name in score.factors]
+    return Card("Importance", NOTE, f"Predictions rest most, for {listed(best)}.", "", rows)
+
+
+def _most(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return max(rows, key=lambda row: row[name])
