@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,10 @@ def test_people_get_the_number_the_curve_and_what_to_do_next(folder: Path) -> No
     chosen = [line for line in lines if line.endswith("<- chosen")]
     assert len(chosen) == 1
     assert chosen[0].split()[0] == number
-    assert f"`vaescope fit gaussian-manifold --latents {number}`" in lines[-1]
+    told = shlex.split(lines[-1].removeprefix("train it with `").removesuffix("`"))
+    assert told[:5] == ["vaescope", "fit", "gaussian-manifold", "--latents", number]
+    # The same model and the same data, as a command that can be given.
+    assert told[5:] == list(QUICK[:12])
 
 
 def test_machines_get_all_of_it_and_asked_again_nothing_is_trained(folder: Path) -> None:

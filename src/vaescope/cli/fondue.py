@@ -105,7 +105,13 @@ def fondue(
         print_json({**found.plain(), **({"elbow": checked.rows()} if checked else {})})
         return
     _show(found, checked)
-    _advise(found, data, beta, plot)
+    usual = {"model": "vae", "objective": "beta"}
+    named = {"model": model, "net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
+    named |= {"objective": objective, "beta": None if beta is None else f"{beta:g}"}
+    same = {name: value for name, value in named.items() if value not in (None, usual.get(name))}
+    # A gap is no part of what is trained.
+    sets = [setting for setting in settings or [] if not setting.startswith("gap.")]
+    _advise(found, data, [*(f"--{name} {value}" for name, value in same.items()), *map(_set, sets)], plot)
 
 
 def _check_before(check: bool, over: str, plot: str | None) -> None:
@@ -176,10 +182,14 @@ def _bars(found: Any) -> list[tuple[str, str]]:
     return lines
 
 
-def _advise(found: Any, data: str, beta: float | None, plot: str | None) -> None:
-    """What to do next."""
+def _set(setting: str) -> str:
+    return f"--set {shlex.quote(setting)}"
+
+
+def _advise(found: Any, data: str, options: list[str], plot: str | None) -> None:
+    """What to do next, with the same model."""
     if plot is not None:
         print(f"drawn in {plot}")
     if found.over == "latents" and found.latents:
-        strength = "" if beta is None else f" --beta {beta:g}"
-        print(f"train it with `vaescope fit {shlex.quote(data)} --latents {found.latents}{strength}`")
+        words = " ".join(["vaescope fit", shlex.quote(data), f"--latents {found.latents}", *options])
+        print(f"train it with `{words}`")
