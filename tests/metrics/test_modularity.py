@@ -80,7 +80,7 @@ def test_modularity_feels_no_order_sign_or_scale(order: list[int], powers: list[
     assert moved.score == pytest.approx(modularity(codes, factors).score, abs=1e-9)
 
 
-def test_explicitness_is_the_mean_area_of_one_against_the_rest() -> None:
+def test_explicitness_is_the_mean_area_of_each_class() -> None:
     factors = world(900, classes=(3, 5))
     data = labelled(mixed(factors), factors)
     learned, tested = data.split(10_000, 5_000, 0)
@@ -88,15 +88,23 @@ def test_explicitness_is_the_mean_area_of_one_against_the_rest() -> None:
     rows = [(part.codes - mean) / spread for part in (learned, tested)]
     areas = []
     for known, true in zip(learned.classes.T, tested.classes.T, strict=True):
-        own = []
-        for label in range(int(known.max()) + 1):
-            scores = LogisticRegression(max_iter=1000).fit(rows[0], known == label).decision_function(rows[1])
-            own.append(reference_modularity.area(scores.tolist(), (true == label).tolist()))
+        chances = LogisticRegression(max_iter=1000).fit(rows[0], known).predict_proba(rows[1])
+        own = [
+            reference_modularity.area(chances[:, label].tolist(), (true == label).tolist())
+            for label in range(int(known.max()) + 1)
+        ]
         areas.append(sum(own) / len(own))
     found = explicitness(data.codes, factors)
     assert found.by_factor == pytest.approx(areas, abs=1e-9)
     assert found.score == pytest.approx(sum(areas) / 2, abs=1e-9)
     assert found.parts == {"above_chance": pytest.approx(sum(areas) - 1, abs=1e-9), "classes_left_out": 0}
+
+
+def test_middle_values_of_an_ordered_factor_are_explicit_too() -> None:
+    """One line against the rest could not rank them; one regression over all values can."""
+    factors = np.arange(6).repeat(300)
+    codes = factors[:, None] + 0.1 * np.random.default_rng(0).standard_normal((1800, 1))
+    assert explicitness(codes, factors).score > 0.95
 
 
 def test_the_area_is_that_of_scikit_learn_with_ties() -> None:

@@ -29,11 +29,12 @@ def beta_vae(
     """The share of tests in which logistic regression names the factor that pairs of items have in common.
 
     An example is a factor and the mean, over `batch` pairs that share its value, of the absolute difference of their
-    codes; `learned` are for the regression, with the penalty of scikit-learn as in disentanglement_lib, and `tested`
+    codes; `learned` are for the regression, with the penalty of today's scikit-learn, and `tested`
     for the score. Because of the penalty, latents of very small scale count less.
 
-    Noise scores about 1 / factors, the chance to guess a factor. The matrix has the mean difference of each latent
-    while each factor is shared. `codes` may be a `Grid`.
+    Noise scores about 1 / factors, the chance to guess a factor; more where items are few (below some 2,000), since
+    those that share a value are then drawn again and again: ask for `scale`. The matrix has the mean difference of each
+    latent while each factor is shared. `codes` may be a `Grid`.
     """
     for name, count in (("learned", learned), ("tested", tested), ("batch", batch)):
         whole_number(name, count, 1)

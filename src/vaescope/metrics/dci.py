@@ -38,8 +38,9 @@ def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", **common: Un
     rests on one latent (1 where there is one alone); `informativeness` is the mean accuracy. Each factor is predicted
     from all latents by boosted trees, learned from 10,000 items and tested on 5,000 others, and the matrix has the
     importances, each column of sum 1. Protocol "dlib" is scikit-learn's GradientBoostingClassifier, as in
-    disentanglement_lib and published tables; "fast" is LightGBM with fewer rounds on bins. It ranks representations as
-    the other does, but its scores are not the same numbers: compare like with like.
+    disentanglement_lib (whose two sets may share items of a small grid, and whose importances were others before
+    scikit-learn 0.20); "fast" is LightGBM with fewer rounds on bins. It ranks representations as the other does, but
+    its scores are not the same numbers: compare like with like.
     """
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)

@@ -52,8 +52,9 @@ def factor_vae(
     none left the score is 0. The other protocol, "mathieu", has larger and more votes, prunes nothing and scores the
     votes it learned from (Mathieu et al., 2019); any number given goes before the protocol's.
 
-    Noise scores about 1 / factors. The matrix has the votes that were learned from; the score of a factor is the share
-    of its own tested votes. `codes` may be a `Grid`.
+    Noise scores about 1 / factors; more where items are few (below some 2,000), since those that share a value are then
+    drawn again and again: ask for `scale`. The matrix has the votes that were learned from; the score of a factor is
+    the share of its own tested votes. `codes` may be a `Grid`.
     """
     chosen = _chosen(protocol, votes, tested, batch, prune)
     tests = f"{chosen.tested} others" if chosen.tested else "the same"

@@ -17,8 +17,9 @@ from vaescope.numerics.information import BINS, discretise, entropy, mutual_info
 def mig(codes: Any, factors: Any = None, *, bins: int = BINS, **common: Unpack[Common]) -> Score:
     """The mean over factors of (I_1 - I_2) / H, I_1 and I_2 the two largest informations of a latent about it.
 
-    Latents, and factors that are continuous, fall into `bins` of equal width, as in disentanglement_lib. The matrix has
-    the information of each latent about each factor, in nats.
+    Latents fall into `bins` of equal width, as in disentanglement_lib, and so do factors that are continuous. All items
+    that are given count (there 10,000), and more of them make the score of noise smaller. The matrix has the
+    information of each latent about each factor, in nats.
     """
     measure = partial(_gaps, bins=bins, axis=0)
     return evaluate("mig", f"{bins} bins of equal width", measure, codes, factors, **common)

@@ -60,9 +60,10 @@ def udr(
 
     Latents resemble each other by Spearman's correlation or by the weight of one in a lasso for the other (penalty
     0.1), both without their sign. A latent has its greatest resemblance squared, over the sum of all; both sides of a
-    pair count alike, as in disentanglement_lib. Noise scores about 0. Copies of independent latents score 1 less what
-    chance correlations between them take, and under the lasso, whose penalty shrinks a weight of 1, 0.9. The parts are
-    the scores of the models, by `names` or by number: the median of the pairs that explain the model by another.
+    pair count alike, as in disentanglement_lib at this threshold (its code's default is the lasso). Noise scores about
+    0. Copies of independent latents score 1 less what chance correlations between them take, and under the lasso, whose
+    penalty shrinks a weight of 1, 0.9. The parts are the scores of the models, by `names` or by number: the median of
+    the pairs that explain the model by another.
     """
     found = pairs(representations, method=method, items=items, threshold=threshold, seed=seed)
     count = len(found.scores)
