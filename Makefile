@@ -25,6 +25,8 @@ bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/stacking.py
 	$(BIN)/python benchmarks/variable_types.py --items 10000000 --latents 50
 	$(BIN)/python benchmarks/dimension.py
+	$(BIN)/python benchmarks/similarity.py
+	$(BIN)/python benchmarks/metrics.py --no-dci
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
