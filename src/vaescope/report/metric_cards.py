@@ -6,7 +6,7 @@ from typing import Any
 
 from vaescope.metrics import Measurements, Score
 from vaescope.metrics.meaning import Meaning, listed
-from vaescope.report.cards import GOOD, NOTE, WARNING, Card
+from vaescope.report.cards import GOOD, NOTE, Card
 
 
 def meaning_card(found: Meaning) -> Card:
@@ -17,8 +17,11 @@ def meaning_card(found: Meaning) -> Card:
     meaning = f"{found.summary()[:1].upper()}{found.summary()[1:]}."
     rows = found.rows()
     if lost:
-        advice = f"The codes say nothing of {listed(lost)}: lower the weight of the rate, or add latents."
-        return Card("Meaning", WARNING, meaning, advice, rows)
+        advice = (
+            f"No latent by itself tells of {listed(lost)}, as with an angle of shapes that differ; whether all of them do "
+            "together, the metric downstream_accuracy says."
+        )
+        return Card("Meaning", NOTE, meaning, advice, rows)
     if shared:
         return Card("Meaning", NOTE, meaning, "A factor that is spread over latents cannot be changed by one.", rows)
     return Card("Meaning", GOOD, meaning, "", rows)
