@@ -18,7 +18,7 @@ def meaning_card(found: Meaning) -> Card:
     rows = found.rows()
     if lost:
         advice = (
-            f"No latent by itself tells of {listed(lost)}, as with an angle of shapes that differ; whether all of them do "
+            f"No latent by itself tells of {listed(lost)}, as with an angle of shapes that differ; whether all do "
             "together, the metric downstream_accuracy says."
         )
         return Card("Meaning", NOTE, meaning, advice, rows)
