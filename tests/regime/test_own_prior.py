@@ -80,9 +80,10 @@ def test_what_the_monitor_sees_is_what_the_codes_of_the_probe_say(name: str, spr
     error = delta_kl(codes.mean, codes.variance, prior=codes.prior)
     assert look["rate"] == pytest.approx(error.kl, rel=1e-4)
     assert look["delta_kl"] == pytest.approx(error.value, rel=1e-3, abs=1e-5)
+    assert codes.prior is not None
     with torch.no_grad():
         posterior = torch.distributions.Normal(codes.mean, codes.variance.sqrt())
-        prior = torch.distributions.Normal(codes.prior[0], codes.prior[1].sqrt())  # type: ignore[index]
+        prior = torch.distributions.Normal(codes.prior[0], codes.prior[1].sqrt())
         divergence = torch.distributions.kl_divergence(posterior, prior).sum(1).mean()
     assert look["rate"] == pytest.approx(float(divergence), rel=1e-4)
     assert collapse(codes).rate == pytest.approx(float(divergence), rel=1e-4)

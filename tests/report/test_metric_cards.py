@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vaescope import diagnose
-from vaescope.errors import UnknownNameError
+from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.metrics.meaning import meaning
 from vaescope.report.metric_cards import meaning_card
 from vaescope.representation import Representation
@@ -100,6 +100,13 @@ def test_passive_latents_are_left_out_on_request() -> None:
     assert score.latents == (0, 1)
     (whole,) = diagnose(codes, metrics=["mig_sup"]).scores
     assert score.score > whole.score + 0.2
+
+
+def test_leaving_latents_out_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="exclude leaves latents out of metrics, and none is named"):
+        diagnose(codes_of(NOISE[:, :2]), exclude="passive")
+    with pytest.raises(ConfigurationError, match="exclude must be one of active, mixed, passive, got 'sleepy'"):
+        diagnose(codes_of(NOISE[:, :2]), metrics=["mig"], exclude="sleepy")
 
 
 def test_importances_have_a_card_of_their_own() -> None:

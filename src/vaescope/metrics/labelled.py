@@ -81,10 +81,10 @@ class Labelled:
         share = min(1.0, len(self) / (learned + tested))
         first, both = int(learned * share), int((learned + tested) * share)
         order = np.random.default_rng(seed).permutation(len(self))
-        return tuple(
-            replace(self, codes=self.codes[part], factors=self.factors[part], values=self.values[part])
-            for part in (order[:first], order[first:both])
-        )  # type: ignore[return-value]
+        return self._part(order[:first]), self._part(order[first:both])
+
+    def _part(self, index: Int[np.ndarray, "rows"]) -> Labelled:
+        return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
 
     def _columns(self, index: Int[np.ndarray, "rows"]) -> Any:
         return zip(self.factors[index].T, self.discrete, strict=True)
@@ -157,11 +157,12 @@ def has_factors(codes: Representation) -> bool:
 
 def _own_factors(codes: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str] | None]:
     """The factors of a representation that vary, or its labels."""
-    if not isinstance(codes, Representation) or (codes.factors is None and codes.labels is None):
+    own = codes if isinstance(codes, Representation) else None
+    if own is not None and own.factors is None and own.labels is not None:
+        return own.labels.numpy(), ("label",) if names is None else names
+    if own is None or own.factors is None:
         raise DataError("a metric compares codes with factors, and these have none. Pass factors.")
-    if codes.factors is None:
-        return codes.labels.numpy(), ("label",) if names is None else names  # type: ignore[union-attr]
-    table = codes.factors.numpy()
+    table = own.factors.numpy()
     varying = np.flatnonzero((table != table[0]).any(0))
     titles = [f"factor {place}" for place in range(table.shape[1])] if names is None else list(names)
     if len(titles) != table.shape[1]:

@@ -156,4 +156,5 @@ def interval(
 def _scale(data: Labelled, measure: Callable[[Labelled, int], Measured], seed: int) -> tuple[float, float]:
     noise = np.random.default_rng((seed, 2)).standard_normal(data.codes.shape)
     spread = data.values - data.values.mean(0)
-    return tuple(float(measure(data.with_codes(part), seed).score) for part in (noise, spread / spread.std(0)))  # type: ignore[return-value]
+    random, perfect = (float(measure(data.with_codes(part), seed).score) for part in (noise, spread / spread.std(0)))
+    return random, perfect

@@ -10,7 +10,7 @@ from typing import Any
 
 from vaescope.checks import without_infinities
 from vaescope.data import open_dataset
-from vaescope.errors import DataError
+from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.labelled import has_factors
 from vaescope.metrics.meaning import Meaning, meaning
@@ -85,6 +85,8 @@ def diagnose(
     `predict` adds the sanity check of the types on the factors or labels (Bonheme, figure 6.4), `metrics` the scores of
     those named in `vs.metrics.METRICS`, or of "all" that can be had, without the latents of the type `exclude`.
     """
+    if exclude is not None and not metrics:
+        raise ConfigurationError(f"exclude leaves latents out of metrics, and none is named; got {exclude!r} alone.")
     run = run_of(subject, runs)
     if run is None:
         some = None if data is None else some_of(open_dataset(data), items, seed)
