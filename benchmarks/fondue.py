@@ -1,9 +1,10 @@
 """FONDUE by the protocol of the thesis on the full dSprites grid: numbers beside the published ones, and times.
 
-`one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` are the
-two other gaps, `blocks` is the gap by information from blocks of 1,000 items and from all at once, `truncation` that gap
-on small images for blocks of many sizes, `betas` are other betas, all in one program, `connected` is the fully connected
-net, `dimension` is that of the data. Each prints every reading as it comes, so that a run cut short has shown what it had.
+`one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` are
+the two other gaps, `blocks` is the gap by information from blocks of 1,000 items and from all at once, `truncation`
+that gap on small images for blocks of many sizes, `betas` are other betas, all in one program, `connected` is the
+fully connected net, `dimension` is that of the data. Each prints every reading as it comes, so that a run cut short
+has shown what it had.
 """
 
 from __future__ import annotations

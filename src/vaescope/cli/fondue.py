@@ -13,6 +13,8 @@ from vaescope.errors import ConfigurationError
 
 BAR = 40  # characters
 
+USUAL = {"model": "vae", "objective": "beta"}  # what `fit` takes without being told
+
 
 def fondue(
     data: Annotated[str, typer.Argument(help="A name (see `vaescope datasets`), or a path to your own data.")],
@@ -105,13 +107,8 @@ def fondue(
         print_json({**found.plain(), **({"elbow": checked.rows()} if checked else {})})
         return
     _show(found, checked)
-    usual = {"model": "vae", "objective": "beta"}
     named = {"model": model, "net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    named |= {"objective": objective, "beta": None if beta is None else f"{beta:g}"}
-    same = {name: value for name, value in named.items() if value not in (None, usual.get(name))}
-    # A gap is no part of what is trained.
-    sets = [setting for setting in settings or [] if not setting.startswith("gap.")]
-    _advise(found, data, [*(f"--{name} {value}" for name, value in same.items()), *map(_set, sets)], plot)
+    _advise(found, data, _same_model({**named, "objective": objective, "beta": beta}, settings or []), plot)
 
 
 def _check_before(check: bool, over: str, plot: str | None) -> None:
@@ -182,8 +179,10 @@ def _bars(found: Any) -> list[tuple[str, str]]:
     return lines
 
 
-def _set(setting: str) -> str:
-    return f"--set {shlex.quote(setting)}"
+def _same_model(named: dict[str, Any], settings: list[str]) -> list[str]:
+    """The options of `fit` that train what was searched with; a gap is no part of it."""
+    given_parts = [f"--{name} {value}" for name, value in named.items() if value not in (None, USUAL.get(name))]
+    return given_parts + [f"--set {shlex.quote(text)}" for text in settings if not text.startswith("gap.")]
 
 
 def _advise(found: Any, data: str, options: list[str], plot: str | None) -> None:

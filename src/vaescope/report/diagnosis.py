@@ -86,7 +86,9 @@ def diagnose(
     those named in `vs.metrics.METRICS`, or of "all" that can be had, without the latents of the type `exclude`.
     """
     if exclude is not None and not metrics:
-        raise ConfigurationError(f"exclude leaves latents out of metrics, and none is named; got {exclude!r} alone.")
+        raise ConfigurationError(
+            f"exclude leaves latents out of metrics, and none is named. Name some, or drop {exclude!r}."
+        )
     run = run_of(subject, runs)
     if run is None:
         some = None if data is None else some_of(open_dataset(data), items, seed)
