@@ -17,9 +17,9 @@ from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
 from vaescope.regime import VariableTypes, collapse
 from vaescope.report.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
-from vaescope.report.subjects import data_of, name_of, run_of, some_of
 from vaescope.representation import Representation, adapt, encode
 from vaescope.runs import Run, summary
+from vaescope.runs.subjects import data_of, name_of, run_of, some_of
 from vaescope.similarity import SimilarityMap, all_pairs, conservation, layer_similarity
 
 ITEMS = 5000

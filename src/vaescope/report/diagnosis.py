@@ -26,9 +26,9 @@ from vaescope.regime import (
 )
 from vaescope.report import metric_cards, regime_cards
 from vaescope.report.cards import Card, by_severity
-from vaescope.report.subjects import data_of, name_of, run_of, some_of
 from vaescope.representation import Representation, adapt, encode
 from vaescope.runs import Run
+from vaescope.runs.subjects import data_of, name_of, run_of, some_of
 
 ITEMS = 10_000
 

@@ -1,4 +1,4 @@
-"""What reports are made of: runs by folder or id, the data they were trained on, some of the items."""
+"""What commands are about: runs by folder or id, the data they were trained on, some of the items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from vaescope.checks import whole_number
 from vaescope.data import Dataset, open_dataset
 from vaescope.errors import DataError, VaescopeError
 from vaescope.representation.adapters import FILES
-from vaescope.runs import Run, Store
+from vaescope.runs.run import Run
+from vaescope.runs.store import Store
 
 
 def name_of(subject: Any) -> str:

@@ -1,0 +1,31 @@
+"""A plot: a figure, the sentence that it shows, and the numbers behind it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What is shown, in one sentence, the figure, and one row for each number or point of it."""
+
+    title: str
+    sentence: str
+    figure: Figure = field(repr=False)
+    rows: Sequence[dict[str, Any]] = field(repr=False)
+
+    def csv(self) -> str:
+        """The rows as text with commas, the columns in the order they are met."""
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
