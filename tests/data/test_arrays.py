@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vaescope.data import Factors, Subset
-from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, from_torch_dataset
+from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, from_torch_dataset, pixel_shares
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:
@@ -231,3 +231,8 @@ def test_chunks_give_all_items_in_order() -> None:
     chunks = list(from_array(rows).chunks(4))
     assert [len(chunk) for chunk in chunks] == [4, 4, 2]
     np.testing.assert_allclose(torch.cat(chunks), rows, rtol=1e-7)
+
+
+def test_pixels_by_the_route_of_accelerators_are_those_of_a_division() -> None:
+    pixels = torch.arange(256, dtype=torch.uint8)
+    assert torch.equal((pixels.to(torch.float64) * (1 / 255)).to(torch.float32), pixel_shares(pixels))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from vaescope.data.codes import codes_of, factor_table_of, whole_label
@@ -48,8 +48,10 @@ class ArrayDataset(Dataset):
         else:
             rows = _native(self.items[index.cpu().numpy()], self.is_image)
         # Moved before it is widened: a byte per pixel crosses to the accelerator, not four.
-        values = rows.to(index.device).reshape(len(index), *self.shape).to(torch.float32).contiguous()
-        return values.div_(255) if self.is_image and rows.dtype == torch.uint8 else values
+        moved = rows.to(index.device).reshape(len(index), *self.shape)
+        if self.is_image and rows.dtype == torch.uint8:
+            return pixel_shares(moved)
+        return moved.to(torch.float32).contiguous()
 
     def to(self, device: torch.device | str) -> ArrayDataset:
         if isinstance(self.items, Tensor):
@@ -65,6 +67,17 @@ class ArrayDataset(Dataset):
     @property
     def factors(self) -> Int[Tensor, "items factors"] | None:
         return self.factor_codes
+
+
+def pixel_shares(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Whole-number pixels over 255 in float32, the same bits on every device.
+
+    On an accelerator a division by a number becomes a product with its inverse, which rounds half of the 256 values
+    otherwise; in float64 neither shows.
+    """
+    if pixels.is_cuda:
+        return (pixels.to(torch.float64) * (1 / 255)).to(torch.float32).contiguous()
+    return pixels.to(torch.float32).contiguous().div_(255)
 
 
 def from_array(
