@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from vaescope.errors import VaescopeError
     from vaescope.fondue import fondue
     from vaescope.regime import variable_types
-    from vaescope.report import compare, diagnose
+    from vaescope.report import compare, diagnose, report
     from vaescope.representation import Representation, activations, encode
     from vaescope.runs import Run, Store, fit, fit_many
+    from vaescope.runs.exporting import export
+    from vaescope.runs.pruning import prune
     from vaescope.training import Member
 
 # Public name -> module that holds it; loaded when first used, so that `import vaescope` costs nothing.
@@ -41,9 +43,11 @@ _HOMES = {
     "compare": "vaescope.report",
     "diagnose": "vaescope.report",
     "encode": "vaescope.representation",
+    "export": "vaescope.runs.exporting",
     "fit": "vaescope.runs",
     "fit_many": "vaescope.runs",
     "open_dataset": "vaescope.data",
+    "prune": "vaescope.runs.pruning",
     "variable_types": "vaescope.regime",
 }
 _PACKAGES = (
@@ -57,6 +61,7 @@ _PACKAGES = (
     "posteriors",
     "priors",
     "regime",
+    "report",
     "similarity",
 )
 
@@ -73,6 +78,7 @@ __all__ = [
     "diagnose",
     "dimension",
     "encode",
+    "export",
     "fit",
     "fit_many",
     "fondue",
@@ -84,7 +90,9 @@ __all__ = [
     "open_dataset",
     "posteriors",
     "priors",
+    "prune",
     "regime",
+    "report",
     "similarity",
     "variable_types",
 ]

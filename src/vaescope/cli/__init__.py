@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from vaescope.cli import compare, datasets, diagnose, fit, fondue, runs, variants
+from vaescope.cli import compare, datasets, diagnose, export, fit, fondue, prune, report, runs, variants
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -23,6 +23,9 @@ app.command("fondue")(fondue.fondue)
 app.command("fit", epilog=variants.listing())(fit.fit)
 app.command("diagnose")(diagnose.diagnose)
 app.command("compare")(compare.compare)
+app.command("report")(report.report)
+app.command("prune")(prune.prune)
+app.command("export")(export.export)
 app.add_typer(runs.app, name="runs")
 
 

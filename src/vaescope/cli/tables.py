@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vaescope.checks import without_infinities
+from vaescope.showing import columns_of, text
+
+__all__ = ["columns_of", "print_json", "print_table"]
 
 WIDEST = 100_000  # characters; more than any table has
 
@@ -28,15 +31,3 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     width = None if sys.stdout.isatty() else WIDEST
     # Cells are the user's own words: brackets and colons in them are no markup.
     Console(width=width, soft_wrap=False, markup=False, emoji=False, highlight=False).print(table)
-
-
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names that occur in any row, in order of first appearance."""
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def text(value: Any) -> str:
-    """A cell: numbers with five figures, nothing for None."""
-    if value is None:
-        return ""
-    return f"{value:.5g}" if isinstance(value, float) else str(value)

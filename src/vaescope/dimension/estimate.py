@@ -24,10 +24,11 @@ from vaescope.dimension.mle import (
 from vaescope.dimension.points import neighbours
 from vaescope.dimension.subsets import Subsets, proper_share
 from vaescope.dimension.twonn import ANCHOR, TwoNN, twonn
+from vaescope.showing import Shown
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Shown):
     """All estimates of one set; `infinite` are the ks at which equally far neighbours leave no mean of estimates."""
 
     mackay_ghahramani: MLESweep

@@ -15,6 +15,7 @@ from vaescope.dimension.points import neighbours
 from vaescope.dimension.subsets import Subsets
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics.neighbours import Neighbours
+from vaescope.showing import Shown
 
 MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
 # What is subtracted from k in the divisor: in the thesis' code, and in its text (eq. 8.2).
@@ -25,7 +26,7 @@ EQUALLY_FAR = 1e-9  # mean log ratio of distances below which they differ by rou
 
 
 @dataclass(frozen=True)
-class MLE:
+class MLE(Shown):
     """The estimate with `k` neighbours over `items` distinct items, and where it may lie: `interval`."""
 
     dimension: float
@@ -51,7 +52,7 @@ class MLE:
 
 
 @dataclass(frozen=True)
-class MLESweep:
+class MLESweep(Shown):
     """An estimate for each k, by increasing k, and the successive ks whose estimates agree within `tolerance`."""
 
     estimates: tuple[MLE, ...]

@@ -11,12 +11,13 @@ import torch
 from vaescope.dimension.points import neighbours
 from vaescope.dimension.subsets import proper_share
 from vaescope.errors import DataError
+from vaescope.showing import Shown
 
 ANCHOR = 0.9
 
 
 @dataclass(frozen=True)
-class TwoNN:
+class TwoNN(Shown):
     """The estimate, from the lower `anchor` of the ratios: `kept` of those of `items` distinct items."""
 
     dimension: float

@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, ClassVar
 
 from vaescope.checks import whole_number
 from vaescope.data import open_dataset
+from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.fondue.keeping import keep_check
 from vaescope.fondue.predicting import predict
 from vaescope.objectives import Beta
 from vaescope.runs import Run, Settings, fit_many
+from vaescope.showing import Shown
 from vaescope.training import Member
 
 SHARES = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)
@@ -40,13 +43,16 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Elbow:
+class Elbow(Shown):
     """Points by ascending size, the targets whose accuracy they hold, and the accuracy of the majority guess."""
+
+    drawn_by: ClassVar[str | None] = "vaescope.report.figures:elbow_plot"
 
     chosen: int | None
     points: tuple[Point, ...]
     targets: tuple[str, ...] = ()
     majority: float | None = None
+    data: dict[str, Any] = field(default_factory=dict)
 
     @property
     def elbow(self) -> int | None:
@@ -80,6 +86,23 @@ class Elbow:
             | {"chosen": point.latents == self.chosen, "elbow": point.latents == self.elbow}
             for point in self.points
         ]
+
+    def plain(self) -> dict[str, Any]:
+        """Everything in tables, lists, text and numbers."""
+        points = [
+            {"latents": point.latents, "losses": point.losses, "accuracies": point.accuracies} for point in self.points
+        ]
+        own = {name: getattr(self, name) for name in ("chosen", "targets", "majority", "data")}
+        return {"summary": self.summary(), "elbow": self.elbow, **own, "points": points}
+
+    @classmethod
+    def from_plain(cls, table: dict[str, Any]) -> Elbow:
+        """The check that `plain` wrote."""
+        points = [
+            Point(point["latents"], tuple(point["losses"]), point["accuracies"] and tuple(point["accuracies"]))
+            for point in table["points"]
+        ]
+        return cls(table["chosen"], tuple(points), tuple(table["targets"]), table["majority"], table["data"])
 
     def summary(self) -> str:
         """One sentence: where the elbow lies beside the chosen number, how the loss falls, what can be predicted."""
@@ -143,6 +166,8 @@ def elbow(
 ) -> Elbow:
     """Train a model of each size and seed, and see where its losses flatten; what was trained before is not again.
 
+    The result is kept beside the runs.
+
     Args:
         data: as for `fit`; factors and labels that vary are predicted, each on its own, from the mean representation.
         sizes: numbers of latents to train; see `default_sizes`.
@@ -165,7 +190,9 @@ def elbow(
     parts = [slice(first, first + len(seeds)) for first in range(0, len(runs), len(seeds))]
     pairs = zip(latents, parts, strict=True)
     points = tuple(Point(size, losses[own], predicted.accuracies[own] or None) for size, own in pairs)
-    return Elbow(chosen, points, predicted.targets, predicted.majority)
+    found = Elbow(chosen, points, predicted.targets, predicted.majority, describe(opened))
+    keep_check(Path(known.runs), found, [run.id for run in runs])
+    return found
 
 
 def default_sizes(chosen: int, limit: int) -> tuple[int, ...]:

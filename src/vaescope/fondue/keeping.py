@@ -23,7 +23,8 @@ from vaescope.training.checkpoint import load_state, save_state, write_atomicall
 from vaescope.training.engines import State
 
 RESULT_FILE, STATES = "fondue.json", "states"
-PREFIX = "fondue-"
+CHECK_FILE = "elbow.json"
+PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
 
 
 def name_of(member: Member) -> str:
@@ -111,16 +112,32 @@ class States(MutableMapping[Member, State]):
         return self._folder / f"{name_of(member)}.safetensors"
 
 
-def keep_result(folder: Path, result: Any) -> None:
+def keep_result(folder: Path, result: Any, file: str = RESULT_FILE) -> None:
     """Write what was found, as JSON."""
     table = without_infinities(result.plain())
-    write_atomically(folder / RESULT_FILE, json.dumps(table, indent=2).encode())
+    write_atomically(folder / file, json.dumps(table, indent=2).encode())
 
 
 def kept_results(runs: Path) -> list[dict[str, Any]]:
     """What every finished search in a folder of runs found."""
+    return _kept(runs, f"{PREFIX}*/{RESULT_FILE}")
+
+
+def keep_check(runs: Path, check: Any, identities: list[str]) -> None:
+    """Write an elbow check beside the runs that it is of."""
+    folder = runs / f"{CHECK_PREFIX}{hash_of(sorted(identities))}"
+    make_folder(folder)
+    keep_result(folder, check, CHECK_FILE)
+
+
+def kept_checks(runs: Path) -> list[dict[str, Any]]:
+    """What every elbow check in a folder of runs found."""
+    return _kept(runs, f"{CHECK_PREFIX}*/{CHECK_FILE}")
+
+
+def _kept(runs: Path, pattern: str) -> list[dict[str, Any]]:
     found = []
-    for file in sorted(runs.glob(f"{PREFIX}*/{RESULT_FILE}")):
+    for file in sorted(runs.glob(pattern)):
         try:
             found.append(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:

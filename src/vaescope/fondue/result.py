@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, ClassVar
 
+from vaescope.errors import RunError
 from vaescope.fondue.axes import LATENTS
 from vaescope.fondue.search import SearchResult
+from vaescope.showing import Shown
 
 CONFIDENCE = 0.95
 
@@ -37,12 +40,14 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Fondue:
+class Fondue(Shown):
     """The number of latents (or the strength, with `over`), how sure it is, and what it rests on.
 
     `start` is where the search began and `dimension` the intrinsic dimension of the data, if that was where. A period
     of training is `period` steps; `epochs` says how many passes over the training items those are.
     """
+
+    drawn_by: ClassVar[str | None] = "vaescope.report.figures:fondue_plot"
 
     over: str
     gap: str
@@ -153,7 +158,23 @@ class Fondue:
             **{name: getattr(self, name) for name in (*named, *more)},
             "seeds": self.rows(),
             "looks": [vars(look) for look in self.looks],
+            "searches": [{"bracket": answer.search.bracket, "gaps": answer.search.gaps} for answer in self.answers],
         }
+
+    @classmethod
+    def from_plain(cls, table: Mapping[str, Any]) -> Fondue:
+        """What `plain` wrote, also as read from JSON, which has no word for infinity: None stands for it."""
+        try:
+            pairs = zip(table["seeds"], table["searches"], strict=True)
+            answers = tuple(_answer(seed, search, table["over"], table["threshold"]) for seed, search in pairs)
+            looks = tuple(_look(look) for look in table["looks"])
+            own = [field.name for field in fields(cls) if field.name not in ("answers", "looks")]
+            return cls(answers=answers, looks=looks, **{name: table[name] for name in own})
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                "the table of a search must be what FONDUE keeps, this one is damaged or from another version "
+                f"({type(error).__name__}: {error}). Ask for the same search again: it trains nothing anew."
+            ) from error
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each seed."""
@@ -207,3 +228,19 @@ class Fondue:
         if self.over == LATENTS:
             return "not even one latent stays alive. Train longer, lower beta, or look at the data."
         return "passive latents are there however weak it is. Ask for fewer latents."
+
+
+def _answer(row: Mapping[str, Any], search: Mapping[str, Any], over: str, threshold: float) -> Answer:
+    low, high = search["bracket"]
+    gaps = tuple((size, _number(gap)) for size, gap in search["gaps"])
+    found = SearchResult((low, high), gaps, threshold)
+    return Answer(row["seed"], row[over], row["periods"], row["stable"], found)
+
+
+def _look(row: Mapping[str, Any]) -> Look:
+    terms = (_number(row[name]) for name in ("minuend", "subtrahend", "gap"))
+    return Look(row["value"], row["seed"], row["periods"], *terms)
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value

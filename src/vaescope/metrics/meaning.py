@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from vaescope.metrics.labelled import labelled
 from vaescope.metrics.mig import information_matrix
 from vaescope.numerics.information import BINS, discretise
+from vaescope.showing import Shown
 
 BIT = math.log(2)
 CHANCE = 1e-4  # how rarely a latent may seem to carry a factor it is independent of
@@ -22,7 +23,7 @@ MANY = 3  # latents that are named; of more, their number is said
 
 
 @dataclass(frozen=True)
-class Meaning:
+class Meaning(Shown):
     """Information in bits between each latent and each factor, and whether it is more than chance.
 
     Attributes:
@@ -32,6 +33,8 @@ class Meaning:
         factors: The names of the factors.
         latents: The places of the latents in the representation.
     """
+
+    drawn_by: ClassVar[str | None] = "vaescope.report.latent_plots:factor_plot"
 
     bits: Float[np.ndarray, "latents factors"] = field(repr=False)
     beyond_chance: Bool[np.ndarray, "latents factors"] = field(repr=False)

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from vaescope.checks import whole_number
 from vaescope.metrics.labelled import Labelled, labelled
+from vaescope.showing import Shown
 
 WIDTH = 1.96  # standard errors on each side of a 95% interval
 
@@ -29,7 +30,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Shown):
     """A score, how it was estimated, and how to read it.
 
     Attributes:

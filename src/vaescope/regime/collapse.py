@@ -16,6 +16,7 @@ from vaescope.errors import DataError
 from vaescope.numerics.polarised import ALPHA, SPREAD, regime_rate, relative_error
 from vaescope.regime.statistics import EPSILON, LatentStatistics
 from vaescope.regime.variable_types import VariableTypes, variable_types
+from vaescope.showing import Shown
 
 # Variance of the mean representation above which Burda, Grosse and Salakhutdinov (2016) call a unit active.
 ACTIVE_UNIT = 0.01
@@ -23,7 +24,7 @@ BIT = math.log(2)
 
 
 @dataclass(frozen=True)
-class Collapse:
+class Collapse(Shown):
     """The rate of each latent in nats, which of them are active units, and their types."""
 
     rates: tuple[float, ...]
@@ -81,7 +82,7 @@ def collapse(
 
 
 @dataclass(frozen=True)
-class RateDistortion:
+class RateDistortion(Shown):
     """A point of the rate-distortion plane, in nats for each example (Bonheme, figure 4.1)."""
 
     rate: float
@@ -110,7 +111,7 @@ def rate_distortion(rate: Any, reconstruction: Any) -> RateDistortion:
 
 
 @dataclass(frozen=True)
-class TotalCollapse:
+class TotalCollapse(Shown):
     """The smallest beta of a sweep from which on every latent is passive, or None."""
 
     beta: float | None
@@ -155,7 +156,7 @@ def point_of_total_collapse(
 
 
 @dataclass(frozen=True)
-class DeltaKL:
+class DeltaKL(Shown):
     """The divergence from the prior in nats, what the polarised regime leaves of it, and the active latents."""
 
     kl: float

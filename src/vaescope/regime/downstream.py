@@ -18,6 +18,7 @@ from vaescope.numerics import counter
 from vaescope.numerics.polarised import PASSIVE
 from vaescope.progress import follow
 from vaescope.regime.combinations import FULL, MEAN, SAMPLED, combinations, tables_of, types_of
+from vaescope.showing import Shown
 
 FOLDS = 5
 # Protocol -> the strengths C (inverse penalties) that are tried, those of scikit-learn's cross-validation.
@@ -51,7 +52,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Downstream:
+class Downstream(Shown):
     """Accuracies for each target, representation and combination of types, beside guesses."""
 
     protocol: str

@@ -15,6 +15,7 @@ from vaescope.checks import whole_number
 from vaescope.errors import DataError
 from vaescope.numerics import gaussian
 from vaescope.regime.codes import Chunk, Codes, checked_array, checked_rows
+from vaescope.showing import Shown
 
 ITEMS = 5000
 BLOCK_NUMBERS = 1 << 20
@@ -23,7 +24,7 @@ NEAR = 0.1
 
 
 @dataclass(frozen=True)
-class MutualInformation:
+class MutualInformation(Shown):
     """I(x; z) in nats over `items` examples, and the rate over the same ones (Bonheme, eq. 4.19)."""
 
     information: float

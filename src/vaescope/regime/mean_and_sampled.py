@@ -17,6 +17,7 @@ from vaescope.errors import DataError
 from vaescope.numerics import information, linalg
 from vaescope.numerics.polarised import PASSIVE
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS, SAMPLED, combinations, tables_of, types_of
+from vaescope.showing import Shown
 
 MEASURES = ("total_correlation", "averaged_mutual_information", "effective_rank", "covariance_effective_rank")
 
@@ -50,7 +51,7 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class MeanAndSampled:
+class MeanAndSampled(Shown):
     """Every combination of types in both representations, and the traces of both covariances."""
 
     items: int

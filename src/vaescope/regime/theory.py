@@ -29,6 +29,7 @@ from vaescope.numerics.linear import (
     spectral_variance,
 )
 from vaescope.numerics.polarised import TYPES, variable_type_codes
+from vaescope.showing import Shown
 
 __all__ = [
     "LinearRegime",
@@ -53,7 +54,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LinearRegime:
+class LinearRegime(Shown):
     """The posterior of each latent of a linear VAE whose decoder has orthogonal columns.
 
     Attributes:

@@ -22,6 +22,7 @@ from vaescope.numerics.polarised import (
 )
 from vaescope.regime.codes import Codes
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
+from vaescope.showing import Shown
 
 DELTA = 0.01
 INTERMEDIATE, MIXTURE = "intermediate", "mixture"
@@ -30,7 +31,7 @@ MODE_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class VariableTypes:
+class VariableTypes(Shown):
     """The type of each latent under `rule`, under the other rules in `by_rule`, and what they were read from.
 
     `mixed_kinds` names, for each mixed latent, what its variance does (Clapham, figure 9): "intermediate" (type 1,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -15,21 +15,26 @@ from vaescope.checks import without_infinities
 from vaescope.data import Dataset, open_dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
+from vaescope.numerics import gaussian
 from vaescope.regime import VariableTypes, collapse
 from vaescope.report.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
 from vaescope.representation import Representation, adapt, encode
 from vaescope.runs import Run, summary
 from vaescope.runs.subjects import data_of, name_of, run_of, some_of
+from vaescope.showing import Shown
 from vaescope.similarity import SimilarityMap, all_pairs, conservation, layer_similarity
 
 ITEMS = 5000
 REPRESENTATIONS = ("mean", "sample", "variance")
+NORMAL = 1.96  # standard errors to both sides of a mean that hold 95%
 TOLD = ("model", "latents", "objective", "seed", "test_loss")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """One row for each subject, and how alike their codes are; the layers of the first two where asked for."""
+
+    drawn_by: ClassVar[str | None] = "vaescope.report.comparison_plots:similarity_plot"
 
     names: tuple[str, ...]
     representation: str
@@ -158,7 +163,16 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
 def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, Any]:
     told = {} if run is None else summary(run)
     row: dict[str, Any] = {"name": name, **{key: told[key] for key in TOLD if key in told}, "latents": codes.latents}
-    return {**row, **types.counts, "rate": float(types.statistics.rate.sum())}
+    low, high = _rate_interval(codes)
+    return {**row, **types.counts, "rate": float(types.statistics.rate.sum()), "rate_low": low, "rate_high": high}
+
+
+def _rate_interval(codes: Representation) -> tuple[float, float]:
+    """The 95% interval of the mean rate, by how much items differ; a variance of 0 has none."""
+    units = codes.in_units_of_prior()
+    rates = gaussian.kl_to_standard(units.mean.double(), units.variance.double().log()).sum(1)
+    reach = NORMAL * rates.std(correction=0) / len(rates) ** 0.5
+    return float(rates.mean() - reach), float(rates.mean() + reach)
 
 
 def _layers(runs: Sequence[Run | None], some: Dataset | None) -> SimilarityMap:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.checks import without_infinities
-from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.labelled import has_factors
@@ -26,15 +25,14 @@ from vaescope.regime import (
 )
 from vaescope.report import metric_cards, regime_cards
 from vaescope.report.cards import Card, by_severity
-from vaescope.representation import Representation, adapt, encode
+from vaescope.report.material import ITEMS, Material, gather
+from vaescope.representation import Representation
 from vaescope.runs import Run
-from vaescope.runs.subjects import data_of, name_of, run_of, some_of
-
-ITEMS = 10_000
+from vaescope.showing import Shown
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Shown):
     """What was found: the types of the latents and the cards, the worst first."""
 
     name: str
@@ -89,19 +87,25 @@ def diagnose(
         raise ConfigurationError(
             f"exclude leaves latents out of metrics, and none is named. Name some, or drop {exclude!r}."
         )
-    run = run_of(subject, runs)
-    if run is None:
-        some = None if data is None else some_of(open_dataset(data), items, seed)
-        model, codes = subject, adapt(subject, some, seed=seed)
-        found = _diagnosis(name_of(subject), codes, [], "", alpha, predict, seed)
-    else:
-        some, model = some_of(data_of(run, data), items, seed), run.model
-        codes = encode(model, some, seed=seed)
-        found = _diagnosis(run.id, codes, run.history, _settings(run), alpha, predict, seed)
-        found = replace(found, cards=by_severity([*found.cards, *_prior_cards(run, codes)]))
-    table = None if some is None else some.factor_table
-    names = None if table is None or codes.factors is None else table.names
-    measured = measure_all(metrics, codes, names=names, model=model, exclude=exclude, types=found.types, seed=seed)
+    material = gather(subject, data, items=items, seed=seed, runs=runs)
+    return diagnosis_of(material, alpha=alpha, predict=predict, metrics=metrics, exclude=exclude, seed=seed)
+
+
+def diagnosis_of(
+    material: Material,
+    *,
+    alpha: float = ALPHA,
+    predict: bool = False,
+    metrics: str | Sequence[str] = (),
+    exclude: str | None = None,
+    seed: int = 0,
+) -> Diagnosis:
+    """What `diagnose` finds, of material that was gathered before."""
+    codes, names = material.codes, material.factor_names
+    found = _diagnosis(material, alpha, predict, seed)
+    measured = measure_all(
+        metrics, codes, names=names, model=material.model, exclude=exclude, types=found.types, seed=seed
+    )
     return _with_metrics(found, codes, names, measured)
 
 
@@ -131,25 +135,20 @@ def _with_metrics(
     return replace(found, cards=by_severity(cards), meaning=told, scores=measured.scores)
 
 
-def _diagnosis(
-    name: str,
-    codes: Representation,
-    history: list[dict[str, Any]],
-    settings: str,
-    alpha: float,
-    predict: bool,
-    seed: int,
-) -> Diagnosis:
+def _diagnosis(material: Material, alpha: float, predict: bool, seed: int) -> Diagnosis:
+    codes, run, history = material.codes, material.run, material.history
     found = collapse(codes, alpha=alpha)
     types = found.types
     if predict and codes.factors is None and codes.labels is None:
-        raise DataError(f"predict needs factors or labels, {name} has neither. Add them, or leave predict out.")
+        raise DataError(
+            f"predict needs factors or labels, {material.name} has neither. Add them, or leave predict out."
+        )
     # A variance of 0 makes the rate infinite: there is nothing to compare it with.
     has_rate = math.isfinite(found.rate)
     has_active = ACTIVE in types.by_rule["rolinek"]
     formed = delta_kl(codes.mean, codes.variance, prior=codes.prior) if has_rate and has_active else None
     cards = [
-        regime_cards.collapse_card(found, history, settings),
+        regime_cards.collapse_card(found, history, "" if run is None else _settings(run)),
         regime_cards.types_card(types),
         regime_cards.rate_card(
             found,
@@ -159,6 +158,8 @@ def _diagnosis(
         regime_cards.mixed_card(types),
         regime_cards.formed_card(formed, history),
     ]
+    if run is not None:
+        cards += _prior_cards(run, codes)
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))
-    return Diagnosis(name, types, by_severity(cards))
+    return Diagnosis(material.name, types, by_severity(cards))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vaescope.errors import ConfigurationError
 from vaescope.fondue import Elbow, Fondue
 from vaescope.fondue.axes import LATENTS
+from vaescope.report.colours import BLACK, BLUE, BLUE_SHADE, GREEN, GREEN_SHADE, GREY, VERMILION, lay_out
+from vaescope.report.plots import Plot
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-# Okabe and Ito's colours, which colour-blind people can tell apart; shapes and dashes differ too.
-BLUE, VERMILION, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#000000", "#707070"
-GREEN_SHADE, BLUE_SHADE = "rgba(0, 158, 115, 0.2)", "rgba(0, 114, 178, 0.12)"
 PANEL, AROUND = 250, 110  # pixels
 MOST_TICKS = 8
 # Gap -> the names of its two terms, and what they measure.
@@ -98,6 +97,19 @@ def elbow_curve(elbow: Elbow) -> Figure:
     return figure
 
 
+def fondue_plot(found: Fondue | Mapping[str, Any]) -> Plot:
+    """The curve of a search, or of the table that one was kept as."""
+    result = found if isinstance(found, Fondue) else Fondue.from_plain(found)
+    title = "Number of latents" if result.over == LATENTS else f"Largest {result.over}"
+    return Plot(title, result.summary(), gap_curve(result), result.curve)
+
+
+def elbow_plot(found: Elbow) -> Plot:
+    """The losses and accuracies of a few sizes."""
+    sentence = found.summary()
+    return Plot("Elbow check", f"{sentence[:1].upper()}{sentence[1:]}", elbow_curve(found), found.rows())
+
+
 def write_html(figures: Sequence[tuple[str, Figure]], path: str | Path, title: str) -> None:
     """One file that needs no network: the heading, then each figure with the sentence about it."""
     from plotly.offline import get_plotlyjs
@@ -127,22 +139,10 @@ def _panels(count: int, name: str, across: Sequence[float], legend: bool) -> Fig
     from plotly.subplots import make_subplots
 
     figure = make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=0.08)
-    figure.update_layout(
-        template="none",
-        height=count * PANEL + AROUND,
-        autosize=True,
-        font={"family": "system-ui, sans-serif", "size": 13, "color": "#1a1a1a"},
-        # The label of the chosen number stands between the legend and the panels.
-        margin={"l": 64, "r": 16, "t": 100 if legend else 48, "b": 48},
-        showlegend=legend,
-        legend={"orientation": "h", "traceorder": "normal", "x": 0, "y": 1, "xanchor": "left", "yanchor": "top"},
-        legend_xref="container",
-        legend_yref="container",
-        hovermode="x unified",
-    )
-    lines = {"gridcolor": "#e5e5e5", "zerolinecolor": "#b0b0b0", "linecolor": GREY, "automargin": True}
-    figure.update_yaxes(**lines, title_standoff=8)
-    figure.update_xaxes(**lines, **(_whole_ticks(across) if name == LATENTS else _doublings(across)), zeroline=False)
+    # The label of the chosen number stands between the legend and the panels.
+    lay_out(figure, count * PANEL + AROUND, legend=legend, t=116 if legend else 48)
+    figure.update_layout(hovermode="x unified")
+    figure.update_xaxes(**(_whole_ticks(across) if name == LATENTS else _doublings(across)), zeroline=False)
     figure.update_xaxes(title_text="number of latents" if name == LATENTS else name, row=count)
     return figure
 

@@ -9,14 +9,20 @@ import numpy as np
 from jaxtyping import Float
 
 from vaescope.metrics.meaning import Meaning
+from vaescope.report.colours import BLACK, bar_on_top, lay_out, short
 from vaescope.report.comparison import Comparison
 from vaescope.report.figures import write_html
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-CELL, AROUND, LEAST = 34, 190, 320  # pixels
-FEW = 12  # columns up to which each cell has its number
+CELL, AROUND, LEAST, LETTER = 34, 140, 320, 8  # pixels
+LEAST_CELL, TALLEST = 8, 900  # of many rows
+MANY = 30  # rows or columns up to which each has its name
+DECIMALS = 4
+# One hue from light to dark: colour-blind people, and printers, keep the order.
+LIGHTEST, DARKEST = "#F7FBFF", "#4292C6"
+FEW = 10  # columns up to which each cell has its number
 
 
 def heatmap(
@@ -26,33 +32,57 @@ def heatmap(
     *,
     of: str,
     largest: float | None = 1.0,
+    axes: tuple[str, str] = ("", ""),
 ) -> Figure:
-    """One cell for each pair, light for 0 and dark for `largest`, with its number where there is room."""
+    """One cell for each pair, light for 0 and dark for `largest`, with its number where there is room.
+
+    Without `largest` it is the largest number of the matrix. Cells that are not a number stay empty. `axes` are the
+    titles of columns and rows.
+    """
     from plotly import graph_objects
 
-    options: dict[str, Any] = {"texttemplate": "%{z:.2f}"} if len(columns) <= FEW else {}
+    values = np.asarray(matrix, dtype=np.float64).round(DECIMALS)
+    options = _numbers(values) if len(columns) <= FEW else {"colorscale": "Blues"}
+    most = largest if largest is not None else float(np.nanmax(values, initial=0.0))
     drawn = graph_objects.Heatmap(
-        z=np.asarray(matrix),
+        z=[[None if np.isnan(value) else value for value in row] for row in values.tolist()],
         x=list(columns),
         y=list(rows),
         zmin=0,
-        zmax=largest,
-        # One hue from light to dark: colour-blind people, and printers, keep the order.
-        colorscale="Blues",
-        colorbar={"title": of},
-        hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>",
+        zmax=most or 1.0,
+        colorbar=bar_on_top(of),
+        hovertemplate=f"%{{y}}, %{{x}}: %{{z:.3f}} ({of})<extra></extra>",
+        hoverongaps=False,
         **options,
     )
     figure = graph_objects.Figure(drawn)
-    figure.update_layout(
-        template="none",
-        height=max(LEAST, CELL * len(rows) + AROUND),
-        margin={"l": 10, "r": 10, "t": 20, "b": 10},
-        xaxis={"type": "category", "automargin": True, "side": "bottom"},
-        # The first row on top, as in a table.
-        yaxis={"type": "category", "automargin": True, "autorange": "reversed"},
-    )
+    cell = min(CELL, max(LEAST_CELL, TALLEST // len(rows)))
+    below = LETTER * max(len(short(name)) for name in columns)
+    lay_out(figure, max(LEAST, cell * len(rows) + AROUND + below), l=10, t=76, b=10)
+    # Upright or level: names aslant would push the panel aside.
+    upright: dict[str, Any] = {"autotickangles": [0, 90], "title_standoff": None}
+    figure.update_xaxes(title_text=axes[0], side="bottom", **upright, **_ticks(columns))
+    # The first row on top, as in a table.
+    figure.update_yaxes(title_text=axes[1], autorange="reversed", **_ticks(rows))
     return figure
+
+
+def _numbers(values: Float[np.ndarray, "rows columns"]) -> dict[str, Any]:
+    """The number of each cell, without the 0 before the point, which a telephone has no room for."""
+    texts = [["" if np.isnan(value) else _told(value) for value in row] for row in values.tolist()]
+    # No darker than black can be read on.
+    return {"text": texts, "texttemplate": "%{text}", "textfont": {"color": BLACK}, "colorscale": [LIGHTEST, DARKEST]}
+
+
+def _told(value: float) -> str:
+    text = f"{value:.2f}"
+    return text.rstrip("0").rstrip(".") if value >= 1 else text.removeprefix("0")
+
+
+def _ticks(names: Sequence[str]) -> dict[str, Any]:
+    """An axis with every name, shortened where it is long; of many, those that plotly finds room for."""
+    every = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": [short(name) for name in names]}
+    return {"type": "category", "showgrid": False, **(every if len(names) <= MANY else {})}
 
 
 def meaning_heatmap(found: Meaning) -> Figure:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vaescope.markup import Markup, element, join
+
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
@@ -20,6 +22,10 @@ class Plot:
     sentence: str
     figure: Figure = field(repr=False)
     rows: Sequence[dict[str, Any]] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        words = element("p", element("strong", f"{self.title}. "), self.sentence)
+        return join(words, Markup(self.figure._repr_html_()))
 
     def csv(self) -> str:
         """The rows as text with commas, the columns in the order they are met."""

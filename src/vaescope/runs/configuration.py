@@ -33,14 +33,37 @@ class Split:
 
 
 @dataclass(frozen=True)
+class Pruning:
+    """What the weights of a pruned run were made from, all but their training.
+
+    Attributes:
+        run: The id of the run that had more latents.
+        kept: Which of them are left.
+        items: The fingerprint of the items over which the codes of the others were averaged.
+    """
+
+    run: str
+    kept: tuple[int, ...]
+    items: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kept", tuple(self.kept))
+
+
+@dataclass(frozen=True)
 class Configuration:
-    """One run: data, split, architecture, plan, and what is this member's own."""
+    """One run: data, split, architecture, plan, what is this member's own, and how it was pruned if it was.
+
+    The plan of a pruned run is that of the run it was made from. Only there does `pruned` enter the identity: a fit
+    with as many latents is another run, and those without keep the ids that they have.
+    """
 
     data: dict[str, Any]
     split: Split
     architecture: Architecture
     plan: Plan
     member: Member
+    pruned: Pruning | None = None
 
     @classmethod
     def of(cls, data: Dataset, split: Split, architecture: Architecture, plan: Plan, member: Member) -> Configuration:
@@ -59,6 +82,7 @@ class Configuration:
             "architecture": self.architecture.plain(),
             "plan": plan,
             "member": member,
+            **({} if self.pruned is None else {"pruned": dataclasses.asdict(self.pruned)}),
         }
         return {name: _writable(value, name) for name, value in table.items()}
 
@@ -73,6 +97,7 @@ class Configuration:
             Architecture(**table["architecture"]),
             Plan(**table["plan"]),
             Member(**table["member"]),
+            Pruning(**table["pruned"]) if "pruned" in table else None,
         )
 
     @property

@@ -75,9 +75,9 @@ class Run:
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
-        """One row for each logged step and split: `step`, `split`, `loss` and every term."""
+        """One row for each logged step and split: `step`, `split`, `loss` and every term; none of a pruned run."""
         rows = Journal(self.path).rows()
-        steps, reached = self.configuration.plan.steps, rows[-1]["step"] if rows else 0
+        steps, reached = self._own_steps, rows[-1]["step"] if rows else 0
         if self.status == COMPLETE and reached != steps:
             raise RunError(
                 f"{self.path / HISTORY_FILE} must reach step {steps}, where the run is complete; it ends at {reached}. "
@@ -91,12 +91,12 @@ class Run:
         if self.status != COMPLETE:
             raise RunError(
                 f"run {self.id} must be complete to give a model, its status is {self.status!r}. "
-                "Ask for the same fit again: it resumes."
+                f"{self._again}: it resumes."
             )
         if not self.has_model:
             raise RunError(
                 f"{self.path / MODEL_FILE} must hold the weights of a complete run, there is no such file. "
-                "Ask for the same fit again: it makes the file anew."
+                f"{self._again}: it makes the file anew."
             )
         tensors, _ = load_tensors(self.path / MODEL_FILE)
         configuration = self.configuration
@@ -136,6 +136,17 @@ class Run:
         """The last row of the history of one split ('train' or 'test'), empty before the first."""
         rows = [row for row in self.history if row["split"] == split]
         return rows[-1] if rows else {}
+
+    @property
+    def _own_steps(self) -> int:
+        """The steps that the history of this run reaches; a pruned run was trained as another."""
+        return self.configuration.plan.steps if self.configuration.pruned is None else 0
+
+    @property
+    def _again(self) -> str:
+        """What to do for the run to be made again."""
+        pruned = self.configuration.pruned
+        return "Ask for the same fit again" if pruned is None else f"Prune run {pruned.run} again"
 
     def _with_status(self, status: str) -> Run:
         self._write({**self.record, "status": status})

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.progress import follow
+from vaescope.showing import Shown
 from vaescope.similarity.cka import LEAST_UNBIASED, linear_cka
 from vaescope.similarity.procrustes import procrustes
 from vaescope.similarity.tables import finite_pair
@@ -28,7 +29,7 @@ MEASURES: dict[str, Callable[[Any, Any], float]] = {
 
 
 @dataclass(frozen=True)
-class SampleSizeStudy:
+class SampleSizeStudy(Shown):
     """The mean and the standard deviation of each measure over draws of so many items."""
 
     sizes: tuple[int, ...]

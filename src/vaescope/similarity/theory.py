@@ -15,12 +15,13 @@ from vaescope.errors import DataError
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES, variable_type_codes
 from vaescope.regime.combinations import types_of
 from vaescope.representation import Representation
+from vaescope.showing import Shown
 from vaescope.similarity.cka import linear_cka
 from vaescope.similarity.tables import finite_pair
 
 
 @dataclass(frozen=True)
-class Conservation:
+class Conservation(Shown):
     """Two models' numbers of latents by type: what the theorems predict from their similarity, and what is there.
 
     Attributes:

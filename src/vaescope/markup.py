@@ -15,7 +15,7 @@ class Markup(str):
     """Finished HTML, which is not escaped again."""
 
 
-def element(name: str, *content: Any, **attributes: Any) -> Markup:
+def element(kind: str, /, *content: Any, **attributes: Any) -> Markup:
     """An element with escaped text and attributes; finished elements inside stay as they are.
 
     Content and attributes that are None are left out; an attribute that is True stands without a value. `class_` is the
@@ -26,8 +26,8 @@ def element(name: str, *content: Any, **attributes: Any) -> Markup:
         for key, value in attributes.items()
         if value is not None and value is not False
     ]
-    start = f"<{name}{''.join(given)}>"
-    return Markup(start) if name in VOID else Markup(f"{start}{join(*content)}</{name}>")
+    start = f"<{kind}{''.join(given)}>"
+    return Markup(start) if kind in VOID else Markup(f"{start}{join(*content)}</{kind}>")
 
 
 def join(*content: Any) -> Markup:

@@ -1,0 +1,150 @@
+"""The story of one model as a page: verdict, cards, latents, live decoding, plots, and what is missing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from vaescope.fondue import Elbow, Fondue
+from vaescope.fondue.axes import LATENTS
+from vaescope.fondue.keeping import kept_checks, kept_results
+from vaescope.markup import Markup, element, join
+from vaescope.report import sections
+from vaescope.report.diagnosis import Diagnosis
+from vaescope.report.figures import elbow_plot, fondue_plot
+from vaescope.report.history_plots import history_plot, rate_distortion_plot, types_over_training_plot
+from vaescope.report.latent_plots import (
+    correlation_plot,
+    factor_plot,
+    histograms_plot,
+    importance_plot,
+    information_plot,
+    layers_plot,
+)
+from vaescope.report.latents import latent_rows, latents_table, pictured
+from vaescope.report.live import Live, live, live_section
+from vaescope.report.material import Material
+from vaescope.report.page import page
+from vaescope.report.plots import Plot
+from vaescope.representation import traversals
+from vaescope.runs import summary
+
+FACTS = (
+    *("data", "items", "model", "net", "likelihood", "latents", "objective", "beta", "seed"),
+    *("learning_rate", "batch", "step", "test_loss"),
+)
+
+
+def story_page(material: Material, diagnosis: Diagnosis, *, layers: bool = True, seed: int = 0) -> str:
+    """The whole page."""
+    reasons = dict(material.left_out)
+    found = live(material, diagnosis.types, seed)
+    if isinstance(found, str):
+        reasons["Live decoding"] = found
+    if diagnosis.meaning is None:
+        reasons["Factors"] = "the data come without factors: what a latent carries cannot be named."
+    if material.items is None:
+        reasons["Pictures"] = "there are codes without the items they are of."
+    searches = searches_of(material)
+    if material.run is not None and not searches:
+        command = f"vaescope fondue {_source(material)}"
+        reasons["FONDUE"] = f"no search over these data is kept beside the run; `{command}` makes one."
+    drawn = [plot for plot in plots_of(material, diagnosis, searches, layers) if plot is not None]
+    parts = [
+        ("cards", "What it means", sections.cards(diagnosis.cards)),
+        ("latents", "Latents", _latents(material, diagnosis)),
+        *([("decoding", "Live decoding", _decoding(found, material))] if isinstance(found, Live) else []),
+        ("plots", "Plots", sections.plots(drawn)),
+    ]
+    navigation = [(identity, title) for identity, title, _ in parts]
+    return page(
+        f"{material.name}: {diagnosis.types.summary()}",
+        element("h1", f"vaescope report of {material.name}"),
+        element("p", verdict(diagnosis, searches), class_="verdict"),
+        None if material.run is None else sections.facts(facts_of(material)),
+        *[sections.section(*part) for part in parts],
+        sections.left_out(reasons),
+        navigation=navigation,
+    )
+
+
+def verdict(diagnosis: Diagnosis, searches: tuple[Fondue, ...]) -> str:
+    """One sentence: types, collapse, and the number that FONDUE suggests where it was asked."""
+    text = diagnosis.summary()
+    suggested = sorted({found.latents for found in searches if found.over == LATENTS})
+    if not suggested:
+        return text
+    return f"{text[:-1]}; FONDUE suggests {' or '.join(map(str, suggested))}."
+
+
+def facts_of(material: Material) -> dict[str, Any]:
+    """What the run is, in a few words each."""
+    assert material.run is not None
+    told = {} if "History" in material.left_out else summary(material.run)
+    configuration = material.run.configuration
+    told = told or {"data": configuration.data["name"], "model": configuration.architecture.model}
+    told |= {"latents": configuration.member.latents, "encoded": len(material.codes)}
+    return {name: told[name] for name in (*FACTS, "encoded") if told.get(name) is not None}
+
+
+def searches_of(material: Material) -> tuple[Fondue, ...]:
+    """What FONDUE found on the same data, in searches that are kept beside the run."""
+    if material.run is None:
+        return ()
+    mine = material.run.configuration.data["fingerprint"]
+    tables = [table for table in kept_results(material.run.path.parent) if table["data"].get("fingerprint") == mine]
+    return tuple(Fondue.from_plain(table) for table in tables)
+
+
+def checks_of(material: Material) -> tuple[Elbow, ...]:
+    """The elbow checks on the same data that are kept beside the run."""
+    if material.run is None:
+        return ()
+    mine = material.run.configuration.data["fingerprint"]
+    tables = [table for table in kept_checks(material.run.path.parent) if table["data"].get("fingerprint") == mine]
+    return tuple(Elbow.from_plain(table) for table in tables)
+
+
+def plots_of(
+    material: Material, diagnosis: Diagnosis, searches: tuple[Fondue, ...], layers: bool
+) -> Iterator[Plot | None]:
+    """Every plot that there is material for."""
+    codes, types = material.codes, diagnosis.types
+    if material.history:
+        yield history_plot(material.history)
+        yield rate_distortion_plot(material.history)
+        yield types_over_training_plot(material.history)
+    yield histograms_plot(codes, types)
+    if diagnosis.meaning is not None:
+        yield factor_plot(diagnosis.meaning)
+    for score in diagnosis.scores:
+        yield importance_plot(score)
+    yield correlation_plot(codes, types)
+    yield information_plot(codes)
+    for found in searches:
+        yield fondue_plot(found)
+    for check in checks_of(material):
+        yield elbow_plot(check)
+    if layers and material.run is not None and material.items is not None:
+        yield layers_plot(material.model, material.items)
+
+
+def _latents(material: Material, diagnosis: Diagnosis) -> Markup:
+    """The table, with what each latent does to a decoded item where there is a decoder."""
+    rows = latent_rows(diagnosis, material.codes)
+    moved = None
+    if material.run is not None and material.items is not None:
+        moved = traversals(material.model, material.items, material.codes, latents=pictured(rows))
+    return latents_table(rows, traversals=moved, items=material.items)
+
+
+def _decoding(found: Live, material: Material) -> Markup:
+    words = "Move a latent, and the decoder, which this page holds, draws what becomes of the item."
+    return join(element("p", words, class_="quiet"), live_section(found, material.items))
+
+
+def _source(material: Material) -> str:
+    """What to name to a command that works on the run's data."""
+    assert material.run is not None
+    return shlex.quote(str(material.run.record.get("source") or material.run.configuration.data["name"]))

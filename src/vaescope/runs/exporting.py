@@ -1,0 +1,248 @@
+"""Export a run as ONNX: encoder and decoder as two files that need neither PyTorch nor this library."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vaescope.errors import ConfigurationError, RunError
+from vaescope.models.pruning import first_layer
+from vaescope.nets.convolution import Deconvolution
+from vaescope.runs.pruning import conditions
+from vaescope.runs.run import Run
+from vaescope.runs.subjects import data_of, run_of, some_of
+from vaescope.runs.workplace import make_folder
+from vaescope.training.checkpoint import write_atomically
+
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+FOLDER, CHECKED = "onnx", 64
+TOLERANCE = 1e-4  # of the largest number, or of 1 where all are smaller
+TRACED = 3  # items; more than one, which the tracer would take for the only number there can be
+NO_ENCODER = "the code of a model 'vgon' is a gradient through its decoder, which ONNX cannot express"
+
+
+@dataclass(frozen=True)
+class ExportedFile:
+    """One file: what it takes and gives, by name, and how far it is from PyTorch at most."""
+
+    path: Path
+    inputs: Mapping[str, tuple[int, ...]]
+    outputs: tuple[str, ...]
+    size: int
+    max_difference: float
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files of a run's encoder and decoder, checked on `items` items; `missing` says why one is not there."""
+
+    run: Run
+    files: tuple[ExportedFile, ...]
+    items: int
+    missing: str = ""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each file; inputs with the shape of one item."""
+        return [
+            {
+                "file": str(file.path),
+                "inputs": ", ".join(f"{name} ({' x '.join(map(str, shape))})" for name, shape in file.inputs.items()),
+                "outputs": ", ".join(file.outputs),
+                "bytes": file.size,
+                "max_difference": file.max_difference,
+            }
+            for file in self.files
+        ]
+
+    def summary(self) -> str:
+        """What was written and how exact it is."""
+        names = " and ".join(file.path.name for file in self.files)
+        largest = max(file.max_difference for file in self.files)
+        text = f"Run {self.run.id} as {names}: within {largest:.2g} of PyTorch on {self.items} items."
+        return f"{text} There is no encoder.onnx: {self.missing}." if self.missing else text
+
+    def plain(self) -> dict[str, Any]:
+        """All of it as tables for machines."""
+        return {"run": self.run.id, "summary": self.summary(), "files": self.rows(), "missing": self.missing}
+
+
+def export(
+    run: Any,
+    folder: str | Path | None = None,
+    *,
+    data: Any = None,
+    check_items: int = CHECKED,
+    seed: int = 0,
+    runs: str | Path | None = None,
+) -> Exported:
+    """Write encoder.onnx (x -> mean, variance) and decoder.onnx (z -> the mean of x) for any number of items.
+
+    A conditional model's files take the condition, too. Numbers are float32, whatever the run was trained in. Both are
+    checked with onnxruntime on `check_items` items of the run's data, or of `data`, before anything is written, into
+    the folder 'onnx' of the run unless another is given.
+    """
+    _check_packages()
+    found = run_of(run, runs)
+    if found is None:
+        raise ConfigurationError(f"export takes a run (its folder, or the beginning of its id), got {run!r}.")
+    some = some_of(data_of(found, data), check_items, seed)
+    told = conditions(found.model, some)
+    parts = _parts(found.model, some.batch(torch.arange(len(some))), told)
+    target = found.path / FOLDER if folder is None else Path(folder)
+    made = [(part, *_checked_content(found.model, part)) for part in parts]
+    make_folder(target)
+    files = []
+    for part, content, difference in made:
+        path = target / f"{part.name}.onnx"
+        write_atomically(path, content)
+        shapes = {name: tuple(value.shape[1:]) for name, value in part.inputs.items()}
+        files.append(ExportedFile(path, shapes, part.outputs, len(content), difference))
+    return Exported(found, tuple(files), len(some), "" if len(parts) == 2 else NO_ENCODER)
+
+
+def _check_packages() -> None:
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"export needs the packages {', '.join(PACKAGES)}; {', '.join(missing)} cannot be found. "
+            "Install them: pip install 'vaescope[onnx]'."
+        )
+
+
+def _encoded(model: Any, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+    posterior = model.encode(x, condition)
+    return posterior.mean, posterior.variance
+
+
+def _decoded(model: Any, z: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+    return (model.decode(z, condition).mean,)
+
+
+class _Traced(nn.Module):
+    """A function of a model and tensors as a module of the tensors alone."""
+
+    def __init__(self, model: nn.Module, function: Callable[..., tuple[Tensor, ...]]) -> None:
+        super().__init__()
+        self.model, self.function = model, function
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return self.function(self.model, *inputs)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file to be: the function of the model that is traced, and inputs to try it on."""
+
+    name: str
+    function: Callable[..., tuple[Tensor, ...]]
+    inputs: dict[str, Tensor]
+    outputs: tuple[str, ...]
+
+
+def _parts(model: Any, x: Tensor, told: Tensor | None) -> list[_Part]:
+    """The decoder, and the encoder where there is one, with items and their mean codes to try them on."""
+    x = x.to(model.latent_mask.dtype)
+    beside = {} if told is None else {"condition": told.to(x)}
+    with torch.no_grad():
+        z = model.encode(x, *beside.values()).mean
+    latents, width = len(model.latent_mask), model.get_submodule(first_layer(model)).in_features
+    # An identifiable model's decoder is not told what its encoder is.
+    decoder = _Part("decoder", _decoded, {"z": z, **(beside if width > latents else {})}, ("x",))
+    if not hasattr(model, "encoder"):
+        return [decoder]
+    return [_Part("encoder", _encoded, {"x": x, **beside}, ("mean", "variance")), decoder]
+
+
+def _checked_content(model: nn.Module, part: _Part) -> tuple[bytes, float]:
+    """The content of a file, and how far what it gives is from what PyTorch does, at most."""
+    import onnxruntime
+
+    content = _content(model, part)
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    with torch.no_grad():
+        wanted = part.function(model, *part.inputs.values())
+    size, scale = len(wanted[0]), max(1.0, *(float(value.abs().max()) for value in wanted))
+    difference = max(_difference(session, part, wanted, rows) for rows in (slice(1), slice(1, size), slice(size)))
+    if not difference <= TOLERANCE * scale:
+        raise RunError(
+            f"{part.name}.onnx must be within {TOLERANCE * scale:g} of PyTorch, it is {difference:g} away and was not "
+            "written. Another version of onnx, onnxruntime or torch may be exact."
+        )
+    return content, difference
+
+
+def _difference(session: Any, part: _Part, wanted: Sequence[Tensor], rows: slice) -> float:
+    """The largest difference for some of the items, which onnxruntime is given together."""
+    given = {name: value[rows].float().numpy() for name, value in part.inputs.items()}
+    found = (torch.from_numpy(one) for one in session.run(list(part.outputs), given))
+    return max(float((ours - theirs[rows]).abs().max()) for ours, theirs in zip(found, wanted, strict=True))
+
+
+def _content(model: nn.Module, part: _Part) -> bytes:
+    """The file: the graph for any number of items, without notes about where on this machine it was traced."""
+    items = torch.export.Dim("items", min=1)
+    with _quiet():
+        program: Any = torch.onnx.export(
+            _Traced(_portable(model), part.function).eval(),
+            tuple(value[:TRACED].float() for value in part.inputs.values()),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+            input_names=list(part.inputs),
+            output_names=list(part.outputs),
+            dynamic_shapes=(tuple({0: items} for _ in part.inputs),),
+        )
+    written = program.model_proto
+    graph = written.graph
+    for noted in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        noted.ClearField("metadata_props")
+    return written.SerializeToString()
+
+
+def _portable(model: nn.Module) -> nn.Module:
+    """A copy in float32 whose deconvolutions are the one operation that ONNX has for them."""
+    copied = copy.deepcopy(model).float()
+    for module in list(copied.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, Deconvolution):
+                setattr(module, name, _Transposed(child))
+    return copied
+
+
+class _Transposed(nn.Module):
+    """A `Deconvolution` that is always the library's, which for one channel is not the fastest on a CPU."""
+
+    def __init__(self, layer: Deconvolution) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight, (height, width) = self.layer.weight, self.layer.size
+        image = F.conv_transpose2d(x, weight, self.layer.bias, stride=2, padding=weight.shape[-1] // 2 - 1)
+        return image if image.shape[-2:] == (height, width) else image[..., :height, :width]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporter says of its own: of a class, of the one name of two axes, of a package not needed."""
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning)
+            warnings.filterwarnings("ignore", "# The axis name: items will not be used", UserWarning)
+            yield
+    finally:
+        logger.setLevel(level)

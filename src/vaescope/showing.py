@@ -1,0 +1,60 @@
+"""Rows as text and as HTML: the same tables in a terminal, in a report and in a notebook."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from vaescope.markup import Markup, element
+
+MOST_ROWS = 200
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names that occur in any row, in order of first appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def text(value: Any) -> str:
+    """A cell: numbers with five figures, nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = MOST_ROWS) -> Markup:
+    """The rows under their columns' names; of very many, the first, and how many more there are."""
+    names = columns_of(rows)
+    head = element("tr", *[element("th", name.replace("_", " "), scope="col") for name in names])
+    body = [element("tr", *[element("td", text(row.get(name))) for name in names]) for row in rows[:most]]
+    more = f" (the first {most} of {len(rows)})" if len(rows) > most else ""
+    whole = element(
+        "table", element("caption", f"{caption}{more}"), element("thead", head), element("tbody", *body), class_="plain"
+    )
+    # A wide table scrolls by itself, by keyboard too.
+    return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
+
+
+class Shown:
+    """A result that shows itself in a notebook: its summary, its rows as a table, and its plot where it has one.
+
+    `drawn_by` names the function that makes the plot, as "module:function": plots are the report's, which is built on
+    what it draws.
+    """
+
+    drawn_by: ClassVar[str | None] = None
+
+    def _repr_html_(self) -> str:
+        described: Any = self
+        words = element("p", element("strong", described.summary()))
+        return element("div", words, table(described.rows(), type(self).__name__), plot_of(self, self.drawn_by))
+
+
+def plot_of(subject: Any, drawn_by: str | None) -> Markup | None:
+    """The plot of a subject as a notebook shows it; None where it has none."""
+    if drawn_by is None:
+        return None
+    module, _, function = drawn_by.partition(":")
+    plot = getattr(importlib.import_module(module), function)(subject)
+    return None if plot is None else Markup(plot._repr_html_())

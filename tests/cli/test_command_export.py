@@ -1,0 +1,77 @@
+"""`vaescope export`: for people and machines, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from vaescope import cli
+from vaescope.runs import Run, fit
+
+pytest.importorskip("onnxruntime")
+
+RUNNER = CliRunner()
+NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("exported")
+    return fit("digits", latents=2, net=NET, steps=2, batch=8, runs=folder, device="cpu")
+
+
+def test_a_pipe_gets_the_files_and_what_to_do_next_and_nothing_else(run: Run, tmp_path: Path) -> None:
+    arguments = ["export", run.id[:8], "--onnx", "-o", str(tmp_path / "made"), "--runs", str(run.path.parent)]
+    command = [sys.executable, "-m", "vaescope.cli", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"Run {run.id} as encoder.onnx and decoder.onnx: within ")
+    assert "max_difference" in done.stdout
+    assert "onnxruntime.InferenceSession(" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"see the run with `vaescope report {run.path}`"
+    assert {file.name for file in (tmp_path / "made").iterdir()} == {"encoder.onnx", "decoder.onnx"}
+
+
+def test_machines_get_json(run: Run) -> None:
+    result = RUNNER.invoke(cli.app, ["export", str(run.path), "--onnx", "--json"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)
+    assert found["run"] == run.id
+    assert [row["file"] for row in found["files"]] == [str(run.path / "onnx" / f"{n}coder.onnx") for n in ("en", "de")]
+    assert all(row["max_difference"] < 1e-4 for row in found["files"])
+
+
+WRONG = {
+    "no format": (["RUN"], "export must be told a format.*--onnx"),
+    "no such run": (["zzz", "--onnx"], "'zzz' must be a run's folder or the beginning of one run's id"),
+    "a file in the way": (["RUN", "--onnx", "-o", "FILE"], "must be a folder that can be written in"),
+    "one item": (["RUN", "--onnx", "--check-items", "1"], "items must be a whole number of at least 2"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    words: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "taken"
+    file.write_text("")
+    places = {"RUN": str(run.path), "FILE": str(file)}
+    monkeypatch.setattr(sys, "argv", ["vaescope", "export", *(places.get(word, word) for word in arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    captured = capsys.readouterr()
+    assert (end.value.code, captured.out) == (2, "")
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert re.search(words, captured.err), captured.err

@@ -1,0 +1,108 @@
+"""`vaescope prune`: for people and machines, mistakes, and what other commands make of a pruned run."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from vaescope import cli
+from vaescope.runs import Run, fit
+
+RUNNER = CliRunner()
+NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("pruned")
+    return fit("digits", latents=3, net=NET, steps=4, batch=8, runs=folder, device="cpu")
+
+
+def asked(*arguments: str) -> str:
+    result = RUNNER.invoke(cli.app, list(arguments))
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+    return result.stdout
+
+
+def test_people_get_the_cost_a_row_for_each_latent_and_what_to_do_next(run: Run) -> None:
+    shown = asked("prune", run.id[:8], "--keep", "0,2", "--items", "100", "--runs", str(run.path.parent))
+    found = re.match(rf"Run ([0-9a-f]{{12}}) has 2 of the 3 latents of run {run.id}, and ", shown)
+    assert found
+    assert "reconstructions differ by" in shown
+    assert "held_at" in shown
+    last = shown.splitlines()[-1]
+    assert last.endswith(f"see it with `vaescope report {found[1]} --runs {run.path.parent}`")
+
+
+def test_the_folder_is_named_only_where_it_is_not_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    original = fit("digits", latents=2, net=NET, steps=2, batch=8, device="cpu")
+    last = asked("prune", original.id, "--keep", "1").splitlines()[-1]
+    assert re.search(r"see it with `vaescope report [0-9a-f]{12}`$", last)
+
+
+def test_machines_get_json_and_the_same_run_twice(run: Run) -> None:
+    arguments = ("prune", str(run.path), "--keep", "1,0", "--json")
+    first = json.loads(asked(*arguments))
+    assert json.loads(asked(*arguments)) == first
+    assert (first["original"], first["kept"], first["dropped"]) == (run.id, [0, 1], [2])
+    assert first["parameters"] < first["original_parameters"]
+    assert [row["now"] for row in first["latents"]] == [0, 1, None]
+
+
+def test_other_commands_take_a_pruned_run(run: Run) -> None:
+    small = json.loads(asked("prune", str(run.path), "--keep", "0,2", "--json"))["run"]
+    where = ("--runs", str(run.path.parent))
+    rows = {row["id"]: row for row in json.loads(asked("runs", *where, "--json"))}
+    assert (rows[small]["latents"], rows[run.id]["latents"]) == (2, 3)
+    assert small in asked("runs", *where)
+    shown = json.loads(asked("runs", "show", small, *where, "--json"))
+    assert shown["configuration"]["pruned"]["run"] == run.id
+    assert shown["history"] == []
+    assert small in asked("runs", "show", small, *where)
+    assert "2 latents" in asked("diagnose", small, *where)
+    assert small in asked("compare", run.id, small, *where)
+    assert json.loads(asked("runs", "sql", "SELECT count(*) AS n FROM runs", *where, "--json"))[0]["n"] >= 2
+
+
+WRONG = {
+    "no such run": (["zzz"], "'zzz' must be a run's folder or the beginning of one run's id"),
+    "another word": (["RUN", "--keep", "alive"], "must be one of active, used; got 'alive'"),
+    "no such latent": (["RUN", "--keep", "3"], "whole numbers from 0 to 2"),
+    "negative": (["RUN", "--keep", "-1"], "whole numbers from 0 to 2"),
+    "no number": (["RUN", "--keep", "0,b"], "--keep must be whole numbers separated by commas"),
+    "other shape": (["RUN", "--data", "pinwheel"], "must have items of the shape"),
+    "one item": (["RUN", "--items", "1"], "items must be a whole number of at least 2"),
+    "wrong alpha": (["RUN", "--alpha", "1"], "alpha must lie strictly between 0 and 0.5"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    words: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(path.name for path in run.path.parent.iterdir())
+    monkeypatch.setattr(sys, "argv", ["vaescope", "prune", *(str(run.path) if a == "RUN" else a for a in arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    captured = capsys.readouterr()
+    assert (end.value.code, captured.out) == (2, "")
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert re.search(words, captured.err), captured.err
+    assert sorted(path.name for path in run.path.parent.iterdir()) == before
