@@ -12,7 +12,8 @@ import torch
 
 from vaescope import compare
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.report.heatmaps import draw_comparison
+from vaescope.report.comparison_plots import layer_plots, similarity_plot
+from vaescope.report.page import write_plots
 from vaescope.representation import Representation, encode
 from vaescope.runs import Run, fit
 from vaescope.similarity import linear_cka, procrustes
@@ -114,11 +115,11 @@ def test_the_same_latents_in_another_order_resemble_each_other_one_for_one() -> 
 
 def test_the_picture_is_one_file(runs: list[Run], tmp_path: Path) -> None:
     file = tmp_path / "alike.html"
-    draw_comparison(compare(runs, layers=True), str(file))
+    found = compare(runs, layers=True)
+    write_plots([similarity_plot(found), *layer_plots(found)], file, "Alike?")
     page = file.read_text(encoding="utf-8")
     assert page.count('id="figure-') == 2
     assert runs[0].id in page
-    assert "http-equiv" not in page
 
 
 def test_what_cannot_be_compared_is_named(runs: list[Run], tmp_path: Path) -> None:

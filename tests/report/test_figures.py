@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from vaescope.errors import ConfigurationError
 from vaescope.fondue.elbow import Elbow, Point
 from vaescope.fondue.result import Answer, Fondue, Look
 from vaescope.fondue.search import SearchResult
-from vaescope.report.figures import elbow_curve, gap_curve, write_html
+from vaescope.report.figures import elbow_curve, gap_curve
 
 SIZES = (4, 8, 12, 13, 16, 32)
 
@@ -207,55 +204,3 @@ def test_the_chosen_number_and_the_knee_are_marked(chosen: int | None, marks: di
     assert names(figure) == set(marks)
     for name, (place, text) in marks.items():
         assert (shape(figure, name).x0, shape(figure, name).x1, label(figure, name).text) == (place, place, text)
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("page") / "figures.html"
-    figures = [("gaps of <b> & co.", gap_curve(found())), ("the elbow lies at 12.", elbow_curve(bent()))]
-    write_html(figures, path, title="How many for A<B?")
-    return path.read_text(encoding="utf-8")
-
-
-def test_a_page_fetches_nothing(page: str) -> None:
-    tags = re.findall(r"<(?:script|link|img|iframe|object|embed)\b[^>]*>", re.sub(r"<script>.*?</script>", "", page))
-    assert not any(re.search(r"\b(?:src|href|data)\s*=", tag) for tag in tags)
-    head = page[: page.index("<script>")]
-    assert "url(" not in head
-    assert "@import" not in head
-    assert "cdn.plot.ly" not in page[page.index("<body>", page.index("</style>")) :]
-
-
-def test_a_page_holds_plotly_once_and_every_figure(page: str) -> None:
-    assert page.count("plotly.js v") == 1
-    assert page.count("Plotly.newPlot(") == 2
-    assert 'id="figure-1"' in page
-    assert 'id="figure-2"' in page
-    assert '"responsive": true' in page
-
-
-def test_a_page_has_its_heading_and_sentences_as_text(page: str) -> None:
-    assert "<h1>How many for A&lt;B?</h1>" in page
-    assert "<figcaption>Gaps of &lt;b&gt; &amp; co.</figcaption>" in page
-    assert "<figcaption>The elbow lies at 12.</figcaption>" in page
-    assert 'name="viewport"' in page
-
-
-def test_the_same_figures_make_the_same_page(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_html([("a", elbow_curve(bent()))], tmp_path / name, "A")
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
-def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    figures = [("a", elbow_curve(bent()))]
-    with pytest.raises(ConfigurationError, match=r"missing/a.html must be a file that can be written.*No such file"):
-        write_html(figures, tmp_path / "missing" / "a.html", "A")
-    with pytest.raises(ConfigurationError, match="Is a directory"):
-        write_html(figures, tmp_path, "A")
-
-
-def test_a_page_without_figures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="at least one"):
-        write_html([], tmp_path / "a.html", "A")
-    assert list(tmp_path.iterdir()) == []

@@ -16,9 +16,9 @@ from browser import chromium, opened
 from vaescope.data.arrays import from_array
 from vaescope.errors import DataError
 from vaescope.models import Architecture
+from vaescope.report.assets import asset
 from vaescope.report.diagnosis import Diagnosis, diagnose
 from vaescope.report.latents import MOST, LatentRow, latent_rows, latents_table, pictured
-from vaescope.report.page import asset
 from vaescope.representation import Representation, encode, traversals
 
 ITEMS = 200
@@ -26,7 +26,7 @@ EVIL = "<script>alert(1)</script>"
 PAGE = (
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Latents</title>'
-    "<style>{style}</style><script>{script}</script></head><body>{body}</body></html>"
+    '<style>{style}</style><script>{script}</script></head><body class="vaescope">{body}</body></html>'
 )
 
 
@@ -199,7 +199,7 @@ def file(rows: tuple[LatentRow, ...], pictures: dict[str, Any], tmp_path_factory
     wicked = [dataclasses.replace(row, factor=EVIL if row.latent == 1 else row.factor) for row in rate]
     body = latents_table(rate, **pictures, name="first") + latents_table(wicked, name="second")
     path = tmp_path_factory.mktemp("page") / "latents.html"
-    styles = asset("page.css") + asset("latents.css")
+    styles = asset("cards.css") + asset("page.css") + asset("latents.css")
     path.write_text(PAGE.format(style=styles, script=asset("latents.js"), body=body), encoding="utf-8")
     return path
 

@@ -30,9 +30,10 @@ def compare(
         subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
     )
     if plot is not None:
-        from vaescope.report.heatmaps import draw_comparison
+        from vaescope.report.comparison_plots import layer_plots, similarity_plot
+        from vaescope.report.page import write_plots
 
-        draw_comparison(found, plot)
+        write_plots([similarity_plot(found), *layer_plots(found)], plot, "How alike are these models?")
     if json:
         print_json(found.plain())
         return

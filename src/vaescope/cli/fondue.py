@@ -129,12 +129,11 @@ def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str,
 
 
 def _draw(found: Any, checked: Any, path: str) -> None:
-    from vaescope.report.figures import elbow_curve, gap_curve, write_html
+    from vaescope.report.figures import elbow_plot, fondue_plot
+    from vaescope.report.page import write_plots
 
-    figures = [(found.summary(), gap_curve(found))]
-    if checked is not None:
-        figures.append((checked.summary(), elbow_curve(checked)))
-    write_html(figures, path, title=f"How many latents for {found.data['name']}?")
+    plots = [fondue_plot(found), *([] if checked is None else [elbow_plot(checked)])]
+    write_plots(plots, path, f"How many latents for {found.data['name']}?")
 
 
 def _show(found: Any, checked: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 
 from vaescope.errors import DataError, unknown_name
@@ -15,7 +17,7 @@ from vaescope.metrics.score import Common, Measured, Score, evaluate
 PROTOCOLS = ("fast", "dlib")
 ROUNDS = 40
 # Trees as small as scikit-learn's default ones, with no random choice. One thread: trees this small gain nothing from
-# more, and lose much where cores are busy.
+# more, and lose much where cores are busy; factors are learned side by side instead.
 TREES = {
     "objective": "multiclass",
     "learning_rate": 0.1,
@@ -64,7 +66,8 @@ def _measured(data: Labelled, seed: int, importances: Any) -> Measured:
         raise DataError("dci asks which of several factors a latent is for, got 1. Pass at least 2.")
     _ = data.classes  # an error where a factor is continuous
     learned, tested = learned_and_tested(data, seed)
-    found = [importances(learned.codes, known, tested.codes, seed) for known in learned.classes.T]
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        found = list(pool.map(lambda known: importances(learned.codes, known, tested.codes, seed), learned.classes.T))
     raw = np.column_stack([gain for gain, _ in found])
     matrix = raw / np.where(raw.sum(0) > 0, raw.sum(0), 1.0)
     accuracy = [float(np.mean(guess == true)) for (_, guess), true in zip(found, tested.classes.T, strict=True)]

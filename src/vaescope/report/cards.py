@@ -21,6 +21,11 @@ class Card:
     advice: str = ""
     rows: list[dict[str, Any]] = field(default_factory=list)
 
+    def _repr_html_(self) -> str:
+        from vaescope.report.sections import card, for_notebook
+
+        return for_notebook(card(self))
+
     def plain(self) -> dict[str, Any]:
         """The card as a table for machines."""
         return without_infinities(asdict(self))

@@ -16,6 +16,7 @@ from vaescope.report.heatmaps import heatmap
 from vaescope.report.loss_panels import Losses, lowest, overlaid, small_multiples
 from vaescope.report.plots import Plot
 from vaescope.report.points import ITEMS, TEST, TRAIN, History, is_finite, series
+from vaescope.similarity import SimilarityMap
 
 PANELS = 12  # small ones; more losses are drawn in one
 POINTS = 150  # of a line in a small panel
@@ -39,8 +40,7 @@ def losses_plot(histories: Sequence[tuple[str, History | None]]) -> Plot | None:
     if not losses:
         return None
     figure = small_multiples(losses) if len(losses) <= PANELS else overlaid(losses)
-    values = [value for _, own in losses.values() for value in own]
-    figure.update_yaxes(**scale(values))
+    figure.update_yaxes(**scale(value for _, own in losses.values() for value in own))
     least = lowest(losses)
     without = len(histories) - len(losses)
     sentence = (
@@ -170,8 +170,8 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     figure.update_layout(barmode="stack", bargap=0.25)
     figure.update_xaxes(title_text="number of latents", tickformat="d")
     shown = {"tickvals": list(range(len(names))), "ticktext": [short(name, TITLE) for name in names]}
-    figure.update_yaxes(**(shown if bar == BAR else {"title_text": "model"}), showgrid=False, zeroline=False)
-    figure.update_yaxes(autorange="reversed")
+    plain = {"autorange": "reversed", "showgrid": False, "zeroline": False}
+    figure.update_yaxes(**plain, **(shown if bar == BAR else {"title_text": "model"}))
     active, passive = [row[ACTIVE] for row in typed], fmean(row[PASSIVE] for row in typed)
     span = str(active[0]) if min(active) == max(active) else f"{min(active)} to {max(active)}"
     sentence = f"{len(typed)} models with {span} active latents each, and {passive:.3g} passive ones on average."
@@ -189,12 +189,17 @@ def layer_plots(found: Comparison) -> tuple[Plot, ...]:
     """How alike the layers of the first two subjects are; none where they were not compared."""
     if found.layers is None:
         return ()
-    one, other = found.names[:2]
-    layers = found.layers
+    (one, other), layers = found.names[:2], found.layers
     axes = (f"layer of {short(other)}", f"layer of {short(one)}")
     figure = heatmap(layers.matrix, layers.rows, layers.columns, of=layers.measure, axes=axes)
     sentence = f"Layers of {one} (rows) and of {other} (columns): {layers.summary()}."
     return (Plot("Similarity of layers", sentence, figure, layers.table()),)
+
+
+def map_plot(found: SimilarityMap) -> Plot:
+    """A map of layers or groups by itself."""
+    figure = heatmap(found.matrix, found.rows, found.columns, of=found.measure)
+    return Plot("Similarity", f"{found.summary()}.", figure, found.table())
 
 
 def _name(row: Row) -> str:

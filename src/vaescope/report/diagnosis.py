@@ -10,6 +10,7 @@ from typing import Any
 
 from vaescope.checks import without_infinities
 from vaescope.errors import ConfigurationError, DataError
+from vaescope.markup import element
 from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.labelled import has_factors
 from vaescope.metrics.meaning import Meaning, meaning
@@ -23,16 +24,16 @@ from vaescope.regime import (
     mean_and_sampled,
     mutual_information_bound,
 )
-from vaescope.report import metric_cards, regime_cards
-from vaescope.report.cards import Card, by_severity
+from vaescope.report import metric_cards, regime_cards, sections
+from vaescope.report.cards import NOT_APPLICABLE, Card, by_severity
 from vaescope.report.material import ITEMS, Material, gather
 from vaescope.representation import Representation
 from vaescope.runs import Run
-from vaescope.showing import Shown
+from vaescope.showing import table
 
 
 @dataclass(frozen=True)
-class Diagnosis(Shown):
+class Diagnosis:
     """What was found: the types of the latents and the cards, the worst first."""
 
     name: str
@@ -51,6 +52,10 @@ class Diagnosis(Shown):
     def summary(self) -> str:
         """The verdict in one sentence."""
         return regime_cards.verdict(self.types)
+
+    def _repr_html_(self) -> str:
+        verdict = element("p", element("strong", self.summary()))
+        return sections.for_notebook(verdict, sections.cards(self.cards), table(self.rows(), f"Latents of {self.name}"))
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
@@ -160,6 +165,7 @@ def _diagnosis(material: Material, alpha: float, predict: bool, seed: int) -> Di
     ]
     if run is not None:
         cards += _prior_cards(run, codes)
+        cards += [Card("History", NOT_APPLICABLE, material.left_out["History"])] if not history else []
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))
     return Diagnosis(material.name, types, by_severity(cards))

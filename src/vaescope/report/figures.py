@@ -1,14 +1,11 @@
-"""Figures of FONDUE and of its elbow check (Bonheme, figures 8.1 and 8.5 to 8.8), and one file to show them in."""
+"""Figures of FONDUE and of its elbow check (Bonheme, figures 8.1 and 8.5 to 8.8)."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vaescope.errors import ConfigurationError
 from vaescope.fondue import Elbow, Fondue
 from vaescope.fondue.axes import LATENTS
 from vaescope.report.colours import BLACK, BLUE, BLUE_SHADE, GREEN, GREEN_SHADE, GREY, VERMILION, lay_out
@@ -26,28 +23,6 @@ TERMS = {
     "information": ("H(z)", "I(x, x̂)", "bits"),
 }
 OWN_TERMS = ("first term", "second term", "terms of the gap")
-# Of plotly's buttons, only those that work on the file itself.
-CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 60rem;
-  margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }}
-h1 {{ font-size: 1.5rem; line-height: 1.25; }}
-figure {{ margin: 2rem 0; }}
-</style>
-<script>{plotly}</script>
-</head>
-<body>
-<h1>{title}</h1>
-{figures}
-</body>
-</html>
-"""
 
 
 def gap_curve(found: Fondue) -> Figure:
@@ -108,30 +83,6 @@ def elbow_plot(found: Elbow) -> Plot:
     """The losses and accuracies of a few sizes."""
     sentence = found.summary()
     return Plot("Elbow check", f"{sentence[:1].upper()}{sentence[1:]}", elbow_curve(found), found.rows())
-
-
-def write_html(figures: Sequence[tuple[str, Figure]], path: str | Path, title: str) -> None:
-    """One file that needs no network: the heading, then each figure with the sentence about it."""
-    from plotly.offline import get_plotlyjs
-
-    if not figures:
-        raise ConfigurationError("figures must hold at least one (sentence, figure), got none.")
-    parts = []
-    for number, (sentence, figure) in enumerate(figures, 1):
-        drawn = figure.to_html(
-            full_html=False, include_plotlyjs=False, config=CONFIG, div_id=f"figure-{number}", default_width="100%"
-        )
-        parts.append(
-            f"<figure>\n<figcaption>{html.escape(sentence[:1].upper() + sentence[1:])}</figcaption>\n{drawn}\n</figure>"
-        )
-    page = PAGE.format(title=html.escape(title), plotly=get_plotlyjs(), figures="\n".join(parts))
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} must be a file that can be written, but it cannot: {error.strerror}. Make its folder first, or "
-            "give another path."
-        ) from error
 
 
 def _panels(count: int, name: str, across: Sequence[float], legend: bool) -> Figure:

@@ -10,8 +10,6 @@ from jaxtyping import Float
 
 from vaescope.metrics.meaning import Meaning
 from vaescope.report.colours import BLACK, bar_on_top, lay_out, short
-from vaescope.report.comparison import Comparison
-from vaescope.report.figures import write_html
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -89,15 +87,3 @@ def meaning_heatmap(found: Meaning) -> Figure:
     """Bits that each latent carries of each factor."""
     rows = [f"latent {place}" for place in found.latents]
     return heatmap(found.bits, rows, found.factors, of="bits", largest=None)
-
-
-def draw_comparison(found: Comparison, path: str) -> None:
-    """The similarities of models, and of layers where they were compared, in one file."""
-    figures = [(f"{found.summary()}.", heatmap(found.matrix, found.names, found.names, of=found.measure))]
-    if found.layers is not None:
-        one, other = found.names[:2]
-        sentence = f"Layers of {one} (rows) and of {other} (columns): {found.layers.summary()}"
-        figures.append(
-            (sentence, heatmap(found.layers.matrix, found.layers.rows, found.layers.columns, of=found.layers.measure))
-        )
-    write_html(figures, path, title="How alike are these models?")

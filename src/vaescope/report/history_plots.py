@@ -71,6 +71,11 @@ def history_plot(history: History) -> Plot | None:
     return Plot("Training", _course(lines, _left_out(history)), figure, rows)
 
 
+def run_plot(run: Any) -> Plot | None:
+    """The history of a run."""
+    return history_plot(run.history)
+
+
 def rate_distortion_plot(history: History) -> Plot | None:
     """Reconstruction against rate through training, with both ends; None where no row has both, or no rate is above 0.
 

@@ -27,7 +27,7 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class Start:
-    """A code to begin from: that of an example, or a draw from the prior; what a conditional decoder is told with it."""
+    """A code to begin from, of an example or drawn from the prior, and what a conditional decoder is told with it."""
 
     code: tuple[float, ...]
     condition: tuple[float, ...]

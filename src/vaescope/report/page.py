@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from vaescope.errors import ConfigurationError
 from vaescope.markup import Markup, element, join
+from vaescope.report import sections
+from vaescope.report.assets import asset
+from vaescope.report.plots import Plot
 
 # Nothing may be fetched, whatever a page holds.
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
     "form-action 'none'"
 )
-STYLES = ("page.css", "latents.css")
+STYLES = ("cards.css", "page.css", "latents.css")
 SCRIPTS = ("page.js", "latents.js", "decoder.js", "live.js")
 
 
@@ -36,7 +38,12 @@ def page(title: str, *content: Any, navigation: Sequence[tuple[str, str]] = (), 
         element("main", *content),
         element("footer", _made_by()),
     )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body class="vaescope">{body}</body>\n</html>\n'
+
+
+def write_plots(plots: Sequence[Plot], path: str | Path, title: str) -> Path:
+    """A page of plots alone."""
+    return write_page(path, page(title, element("h1", title), sections.plots(plots)))
 
 
 def write_page(path: str | Path, text: str) -> Path:
@@ -49,11 +56,6 @@ def write_page(path: str | Path, text: str) -> Path:
             "give another path."
         ) from error
     return Path(path)
-
-
-def asset(name: str) -> str:
-    """A style or script of ours."""
-    return files("vaescope.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _raw(name: str, text: str) -> Markup:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import ConfigurationError
-from vaescope.metrics.labelled import has_factors
 from vaescope.numerics.polarised import ALPHA
 from vaescope.progress import progress_bar
 from vaescope.report.comparison import ITEMS as COMPARED
@@ -17,6 +16,7 @@ from vaescope.report.material import ITEMS, gather
 from vaescope.report.page import write_page
 from vaescope.report.several import several_page
 from vaescope.report.story import story_page
+from vaescope.representation import Representation
 from vaescope.runs.subjects import run_of
 
 DEFAULT_PATH = "report.html"
@@ -57,7 +57,12 @@ def report(
         said(0, "encoding")
         material = gather(subjects[0], data, items=items, seed=seed, runs=runs)
         said(1, "diagnosing")
-        wanted = metrics if metrics is not None else METRICS if has_factors(material.codes) else ()
+        wanted = metrics if metrics is not None else METRICS if _has_several_factors(material.codes) else ()
         diagnosis = diagnosis_of(material, alpha=alpha, metrics=wanted, seed=seed)
         said(2, "drawing")
         return write_page(path, story_page(material, diagnosis, layers=layers, seed=seed))
+
+
+def _has_several_factors(codes: Representation) -> bool:
+    """Whether there are factors to be told apart."""
+    return codes.factors is not None and int((codes.factors.amax(0) > codes.factors.amin(0)).sum()) > 1

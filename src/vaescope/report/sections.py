@@ -6,12 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaescope.markup import Json, Markup, element, island, join
+from vaescope.report.assets import asset
 from vaescope.report.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
 from vaescope.report.plots import Plot
 from vaescope.showing import table, text
 
 # A sign beside the word, so that the colour is never alone.
 SIGNS = {BAD: "✖", WARNING: "▲", NOTE: "●", GOOD: "✔", NOT_APPLICABLE: "–"}
+
+
+def for_notebook(*content: Any) -> Markup:
+    """Parts of a page with the style that they need, which touches nothing else in a notebook."""
+    return element("div", Markup(f"<style>{asset('cards.css')}</style>"), *content, class_="vaescope")
 
 
 def section(identity: str, title: str, *content: Any) -> Markup:
@@ -75,7 +81,7 @@ def _plot(number: int, one: Plot) -> Markup:
             type="button",
             data_csv=numbers,
             data_name=f"{name}.csv",
-            aria_label=f"Download the numbers of {one.title} as CSV",
+            aria_label=f"Download CSV of {one.title}",
         ),
         join(island(figure, Json(one.figure.to_json())), island(numbers, one.csv())),
         class_="plot",

@@ -70,8 +70,8 @@ def seed_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row for each setting that was trained with several seeds: the means of what came of it, with intervals."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        settings = [(name, value) for name, value in row.items() if name not in OWN and not _is_outcome(name)]
-        groups.setdefault(tuple(settings), []).append(row)
+        made_by = [(name, value) for name, value in row.items() if name not in OWN and not _is_outcome(name)]
+        groups.setdefault(tuple(made_by), []).append(row)
     found = []
     for settings, own in groups.items():
         if len(own) < 2 or len({row.get("seed") for row in own}) < 2:
@@ -80,8 +80,9 @@ def seed_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         told |= {name: value for name, value in settings if _varies(rows, name)}
         told["seeds"] = len(own)
         for name in OUTCOMES:
-            values = [row[name] for row in own if isinstance(row.get(name), int | float)]
-            told |= {name: interval_text(values)} if len(values) == len(own) else {}
+            values: list[float] = [row[name] for row in own if isinstance(row.get(name), int | float)]
+            if len(values) == len(own):
+                told[name] = interval_text(values)
         found.append(told)
     return found
 

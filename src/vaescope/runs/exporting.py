@@ -23,6 +23,7 @@ from vaescope.runs.pruning import conditions
 from vaescope.runs.run import Run
 from vaescope.runs.subjects import data_of, run_of, some_of
 from vaescope.runs.workplace import make_folder
+from vaescope.showing import Shown
 from vaescope.training.checkpoint import write_atomically
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
@@ -44,7 +45,7 @@ class ExportedFile:
 
 
 @dataclass(frozen=True)
-class Exported:
+class Exported(Shown):
     """The files of a run's encoder and decoder, checked on `items` items; `missing` says why one is not there."""
 
     run: Run

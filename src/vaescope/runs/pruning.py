@@ -25,6 +25,7 @@ from vaescope.runs.configuration import Pruning
 from vaescope.runs.run import COMPLETE, RUN_FILE, Run
 from vaescope.runs.subjects import data_of, run_of, some_of
 from vaescope.runs.workplace import locked, remove_leftovers
+from vaescope.showing import Shown
 
 ITEMS, CHUNK = 10_000, 1024
 # What to keep -> the types of the latents that it is.
@@ -32,7 +33,7 @@ KEEP: dict[str, tuple[str, ...]] = {"active": (ACTIVE,), "used": (ACTIVE, MIXED)
 
 
 @dataclass(frozen=True)
-class Pruned:
+class Pruned(Shown):
     """The run with fewer latents beside the one it was made from, and how their reconstructions differ.
 
     `fill` has what each latent was, on average, and the dropped ones are held at. `mean_difference` and

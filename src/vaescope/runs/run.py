@@ -11,9 +11,12 @@ from typing import Any
 from torch import nn
 
 from vaescope.errors import RunError, VaescopeError
+from vaescope.markup import element
+from vaescope.objectives.strengths import telling
 from vaescope.runs.configuration import Configuration, identity_of
 from vaescope.runs.journal import FILE as HISTORY_FILE
 from vaescope.runs.journal import Journal
+from vaescope.showing import plot_of, table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 
 RUN_FILE, MODEL_FILE, STATE_FILE = "run.json", "model.safetensors", "state.safetensors"
@@ -131,6 +134,22 @@ class Run:
         """Keep what went wrong and mark the run failed."""
         write_atomically(self.path / FAILURE_FILE, json.dumps(failure, indent=2).encode())
         return self._with_status(FAILED)
+
+    def _repr_html_(self) -> str:
+        configuration = self.configuration
+        row = {
+            "run": self.id,
+            "status": self.status,
+            "data": configuration.data["name"],
+            "model": configuration.architecture.model,
+            "latents": configuration.member.latents,
+            "objective": self.record["configuration"]["member"]["objective"]["name"],
+            **telling(configuration.member.objective),
+            "seed": configuration.member.seed,
+            "steps": configuration.plan.steps,
+        }
+        plot = plot_of(self, "vaescope.report.history_plots:run_plot")
+        return element("div", table([row], f"Run {self.id}"), plot)
 
     def last(self, split: str) -> dict[str, Any]:
         """The last row of the history of one split ('train' or 'test'), empty before the first."""
