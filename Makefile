@@ -10,7 +10,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --constraint constrain
 demo: $(VENV)/.installed
 	$(BIN)/vaescope fondue dsprites-small --runs demo
 	$(BIN)/vaescope fit dsprites-small --latents 12 --beta 1,16 --steps 400 --learning-rate 1e-3 --runs demo
-	$(BIN)/python examples/diagnose_runs.py demo
+	$(BIN)/python examples/report_runs.py demo
 
 test: $(VENV)/.developed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -27,6 +27,7 @@ bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/dimension.py
 	$(BIN)/python benchmarks/similarity.py
 	$(BIN)/python benchmarks/metrics.py --no-dci
+	$(BIN)/python benchmarks/report.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

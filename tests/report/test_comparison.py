@@ -65,7 +65,7 @@ def test_runs_are_found_by_id_and_other_data_may_be_given(runs: list[Run]) -> No
 
 
 def test_the_layers_of_two_runs_are_compared_where_asked_for(runs: list[Run]) -> None:
-    found = compare(runs[:2], layers=True)
+    found = compare(runs[:2], items=900, layers=True)
     assert found.layers is not None
     assert {"mean", "sampled"} <= set(found.layers.rows)
     place = found.layers.rows.index("mean"), found.layers.columns.index("mean")

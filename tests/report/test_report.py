@@ -44,6 +44,14 @@ def test_the_verdict_comes_first_then_cards_latents_decoding_and_plots(run: vs.R
     assert places == sorted(places)
 
 
+def test_no_two_elements_have_the_same_id(run: vs.Run, tmp_path: Path) -> None:
+    text = vs.report(run, tmp_path / "report.html").read_text(encoding="utf-8")
+    body = re.sub(r"<(script|style)>.*?</\1>", "", text, flags=re.DOTALL)
+    found = re.findall(r'<[a-z][^>]* id="([^"]+)"', body)
+    assert len(found) > 10
+    assert len(found) == len(set(found))
+
+
 def test_the_same_run_makes_the_same_page(run: vs.Run, tmp_path: Path) -> None:
     one, two = (vs.report(run, tmp_path / name) for name in ("one.html", "two.html"))
     assert one.read_bytes() == two.read_bytes()
@@ -103,6 +111,8 @@ def test_a_search_on_the_same_data_is_in_the_verdict(tmp_path: Path) -> None:
     path = vs.report(run, tmp_path / "report.html", images)
     assert f"FONDUE suggests {size.latents}." in words(path)
     assert "Number of latents" in words(path)
+    stronger = fitted(tmp_path, images, objective=vs.objectives.Beta(4.0))
+    assert "FONDUE suggests" not in words(vs.report(stronger, tmp_path / "stronger.html", images))
     other = fitted(tmp_path, images[:100])
     assert "FONDUE suggests" not in words(vs.report(other, tmp_path / "other.html", images[:100]))
 

@@ -182,7 +182,7 @@ def draw_all(page: Any) -> None:
 
 def test_the_table_of_latents_sorts_by_mouse_and_by_keys(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
     def order(page: Any) -> list[float]:
-        cells = page.locator("#latents-table tbody tr, table.sortable tbody tr")
+        cells = page.locator("#latent-rows tbody tr")
         return [float(cells.nth(row).locator("[data-sort]").nth(0).get_attribute("data-sort")) for row in range(10)]
 
     with opened(browser, sprites[1], width=1400) as page:

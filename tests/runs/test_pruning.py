@@ -59,7 +59,7 @@ def folders(path: Path) -> set[str]:
 
 def test_passive_latents_leave_and_reconstructions_stay(tmp_path: Path) -> None:
     original = made(tmp_path)
-    found = prune(original, keep="used")
+    found = prune(original)
     assert (found.kept, found.dropped) == ((0, 2, 3), (1,))
     assert found.max_difference <= 1e-6
     assert found.run.configuration.member.latents == 3
@@ -69,8 +69,8 @@ def test_passive_latents_leave_and_reconstructions_stay(tmp_path: Path) -> None:
     torch.testing.assert_close(ours.variance, theirs.variance[:, [0, 2, 3]])
 
 
-def test_active_latents_alone_are_kept_unless_told_otherwise(tmp_path: Path) -> None:
-    found = prune(made(tmp_path))
+def test_active_latents_alone_are_kept_where_asked_for(tmp_path: Path) -> None:
+    found = prune(made(tmp_path), keep="active")
     assert (found.kept, found.dropped) == ((0, 3), (1, 2))
     assert found.mean_difference > 1e-4
     assert "1 mixed, in use a little or for some items: 'used' keeps them" in found.summary()
@@ -86,7 +86,7 @@ def test_latents_are_kept_by_number(tmp_path: Path) -> None:
 
 def test_the_differences_are_those_of_the_reconstructions(tmp_path: Path) -> None:
     original, data = made(tmp_path), open_dataset("digits")
-    found = prune(original)
+    found = prune(original, keep="active")
     x = data.batch(torch.arange(len(data)))
     with torch.no_grad():
         one, other = (run.model.decode(run.model.encode(x).mean).mean for run in (found.run, original))
@@ -96,7 +96,7 @@ def test_the_differences_are_those_of_the_reconstructions(tmp_path: Path) -> Non
 
 def test_the_dropped_are_held_at_their_mean_and_the_numbers_are_told(tmp_path: Path) -> None:
     original = made(tmp_path)
-    found = prune(original)
+    found = prune(original, keep="active")
     rows = found.rows()
     assert [row["now"] for row in rows] == [0, None, None, 1]
     assert [row["held_at"] is None for row in rows] == [True, False, False, True]
@@ -175,18 +175,18 @@ def test_other_items_make_another_run(tmp_path: Path) -> None:
 def test_a_pruned_run_is_pruned_further(tmp_path: Path) -> None:
     original = made(tmp_path)
     first = prune(original, keep="used")
-    second = prune(first.run)
+    second = prune(first.run, keep="active")
     assert second.kept == (0, 2)
     assert second.run.configuration.pruned is not None
     assert second.run.configuration.pruned.run == first.run.id
-    both = prune(original)
+    both = prune(original, keep="active")
     for name, value in both.run.model.state_dict().items():
         torch.testing.assert_close(second.run.model.state_dict()[name], value, rtol=1e-5, atol=1e-6)
 
 
 def test_a_pruned_run_is_a_run_like_others(tmp_path: Path) -> None:
     original = made(tmp_path)
-    run = prune(original).run
+    run = prune(original, keep="active").run
     opened = Run.open(run.path)
     assert (opened.history, opened.last("test"), opened.status) == ([], {}, "complete")
     assert opened.record["source"] == "digits"
@@ -272,12 +272,12 @@ def test_a_trained_model_loses_its_passive_latents_and_reconstructs_the_same(tmp
     settings: dict[str, Any] = {"steps": 2000, "learning_rate": 2e-3, "batch": 16, "monitor_every": 0, "device": "cpu"}
     net = {"name": "conv", "channels": [8, 8, 16, 16], "hidden": 64}
     run = fit("dsprites-small", 10, objective={"name": "beta", "beta": 8.0}, net=net, runs=tmp_path, **settings)
-    used = prune(run, keep="used")
+    used = prune(run)
     assert len(used.types.passive) >= 2
     assert used.dropped == used.types.passive
     assert used.mean_difference <= 1e-3
     assert used.run.configuration.member.latents == len(used.types.active) + len(used.types.mixed)
-    active = prune(run)
+    active = prune(run, keep="active")
     assert active.kept == active.types.active
     assert active.run.configuration.member.latents == len(active.types.active)
     assert diagnose(used.run).types.passive == ()

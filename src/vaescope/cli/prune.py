@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-KEEP = "active (drops mixed and passive latents), used (drops passive ones alone), or numbers such as 0,3,5."
+KEEP = "used (drops passive latents), active (drops mixed ones, too), or numbers such as 0,3,5."
 
 
 def prune(
     run: Annotated[str, typer.Argument(help="A run's folder or the beginning of its id.")],
-    keep: Annotated[str, typer.Option(help=KEEP)] = "active",
+    keep: Annotated[str, typer.Option(help=KEEP)] = "used",
     data: Annotated[str | None, typer.Option(help="Data to encode; those of the run when left out.")] = None,
     alpha: Annotated[float, typer.Option(help="Threshold of the variable types.")] = 0.1,
     items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 10_000,

@@ -32,8 +32,9 @@ from vaescope.fondue.preparing import (
 )
 from vaescope.fondue.result import Fondue, Look
 from vaescope.fondue.together import Quest, search_together
-from vaescope.objectives import Beta
+from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
+from vaescope.registry import plain
 from vaescope.runs.settings import Settings
 from vaescope.runs.workplace import locked
 from vaescope.training import Member
@@ -111,7 +112,12 @@ def fondue(
             trained_steps=pool.trained_steps,
             seconds=time.monotonic() - began,
             data=describe(opened),
-            settings={**setup.architecture.plain(), **dataclasses.asdict(setup.plan), "learning_rate": rate},
+            settings={
+                **setup.architecture.plain(),
+                **dataclasses.asdict(setup.plan),
+                "learning_rate": rate,
+                "objective": plain(OBJECTIVES, objective, "objective"),
+            },
         )
         if folder is not None:
             keep_result(folder, result)

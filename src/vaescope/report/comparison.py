@@ -16,8 +16,10 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
 from vaescope.numerics import gaussian
+from vaescope.objectives.strengths import telling
 from vaescope.regime import VariableTypes, collapse
 from vaescope.report.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
+from vaescope.report.material import history_of
 from vaescope.representation import Representation, adapt, encode
 from vaescope.runs import Run, summary
 from vaescope.runs.subjects import data_of, name_of, run_of, some_of
@@ -25,6 +27,7 @@ from vaescope.showing import Shown
 from vaescope.similarity import SimilarityMap, all_pairs, conservation, layer_similarity
 
 ITEMS = 5000
+LAYER_ITEMS = 1000  # layers have thousands of features, and similarities settle early (figure 7.1)
 REPRESENTATIONS = ("mean", "sample", "variance")
 NORMAL = 1.96  # standard errors to both sides of a mean that hold 95%
 TOLD = ("model", "latents", "objective", "seed", "test_loss")
@@ -161,8 +164,11 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
 
 
 def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, Any]:
-    told = {} if run is None else summary(run)
-    row: dict[str, Any] = {"name": name, **{key: told[key] for key in TOLD if key in told}, "latents": codes.latents}
+    # A run whose history is lost is still a model to compare.
+    told = {} if run is None or history_of(run)[1] else summary(run)
+    strengths = {} if run is None else telling(run.configuration.member.objective)
+    row: dict[str, Any] = {"name": name, **{key: told[key] for key in TOLD if key in told}, **strengths}
+    row["latents"] = codes.latents
     low, high = _rate_interval(codes)
     return {**row, **types.counts, "rate": float(types.statistics.rate.sum()), "rate_low": low, "rate_high": high}
 
@@ -179,7 +185,7 @@ def _layers(runs: Sequence[Run | None], some: Dataset | None) -> SimilarityMap:
     one, other = runs[:2]
     if one is None or other is None:
         raise ConfigurationError("layers are those of models: the first two that are compared must be runs.")
-    return layer_similarity(one.model, other.model, some)
+    return layer_similarity(one.model, other.model, some, items=LAYER_ITEMS)
 
 
 def _counts_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:

@@ -14,6 +14,7 @@ from vaescope.numerics import information, linalg
 from vaescope.numerics.polarised import TYPES
 from vaescope.regime import VariableTypes
 from vaescope.report.colours import LOOKS, lay_out, signed
+from vaescope.report.comparison import LAYER_ITEMS
 from vaescope.report.heatmaps import heatmap, meaning_heatmap
 from vaescope.report.plots import Plot
 from vaescope.representation import Representation
@@ -23,7 +24,6 @@ BINS = 40
 PANEL, AROUND = 170, 96  # pixels
 APART = 32  # latents up to which each has bars of its own
 PALER = (1.0, 0.6)
-ITEMS = 1000  # that the layers are compared on
 DECIMALS = 4
 LATENT = "latent"
 VALUES = {"mean": "mean of the posterior", "variance": "variance of the posterior"}
@@ -147,7 +147,7 @@ def importance_plot(score: Score) -> Plot | None:
     )
 
 
-def layers_plot(model: Any, data: Any, *, items: int = ITEMS, seed: int = 0) -> Plot:
+def layers_plot(model: Any, data: Any, *, items: int = LAYER_ITEMS, seed: int = 0) -> Plot:
     """How alike (CKA) what each two layers of one model make of at most `items` items is."""
     found = layer_similarity(model, data=data, items=items, seed=seed)
     figure = heatmap(found.matrix, found.rows, found.columns, of="CKA", axes=("layer", "layer"))

@@ -49,11 +49,11 @@ def gather(
         return Material(name_of(subject), codes, subject, some, left_out=missing)
     some = some_of(data_of(run, data), items, seed)
     codes = encode(run.model, some, seed=seed)
-    history, reason = _history(run)
+    history, reason = history_of(run)
     return Material(run.id, codes, run.model, some, run, history, {"History": reason} if reason else {})
 
 
-def _history(run: Run) -> tuple[list[dict[str, Any]], str]:
+def history_of(run: Run) -> tuple[list[dict[str, Any]], str]:
     """The rows, or none and the reason: what the model is can be said without how it became so."""
     try:
         rows = run.history

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from vaescope.errors import RunError
 from vaescope.markup import element
 from vaescope.report import sections
 from vaescope.report.comparison import Comparison
@@ -19,6 +18,7 @@ from vaescope.report.comparison_plots import (
     types_over_strength_plot,
     types_plot,
 )
+from vaescope.report.material import history_of
 from vaescope.report.page import page
 from vaescope.runs import Run, summary
 from vaescope.showing import table
@@ -34,7 +34,7 @@ def several_page(found: Comparison, runs: Sequence[Run | None]) -> str:
     reasons: dict[str, str] = {}
     histories, rows = [], []
     for name, run, row in zip(found.names, runs, found.rows(), strict=True):
-        known, reason = _history_of(run)
+        known, reason = ([], "these are codes, not a run.") if run is None else history_of(run)
         histories.append((name, known))
         rows.append({**({} if run is None or not known else summary(run)), **row})
         if reason:
@@ -102,14 +102,3 @@ def _is_outcome(name: str) -> bool:
 
 def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
     return len({row.get(name) for row in rows}) > 1
-
-
-def _history_of(run: Run | None) -> tuple[list[dict[str, Any]] | None, str]:
-    """The rows of a run, or none and the reason."""
-    if run is None:
-        return None, "these are codes, not a run."
-    try:
-        rows = run.history
-    except RunError as error:
-        return None, str(error)
-    return (rows, "") if rows else (None, f"run {run.id} has no history of training.")

@@ -30,10 +30,8 @@ from vaescope.report.plots import Plot
 from vaescope.representation import traversals
 from vaescope.runs import summary
 
-FACTS = (
-    *("data", "items", "model", "net", "likelihood", "latents", "objective", "beta", "seed"),
-    *("learning_rate", "batch", "step", "test_loss"),
-)
+# Of the row about a run, what the page says elsewhere.
+ELSEWHERE = ("id", "status", "steps", "active", "mixed", "passive")
 
 
 def story_page(material: Material, diagnosis: Diagnosis, *, layers: bool = True, seed: int = 0) -> str:
@@ -61,7 +59,7 @@ def story_page(material: Material, diagnosis: Diagnosis, *, layers: bool = True,
     return page(
         f"{material.name}: {diagnosis.types.summary()}",
         element("h1", f"vaescope report of {material.name}"),
-        element("p", verdict(diagnosis, searches), class_="verdict"),
+        element("p", verdict(material, diagnosis, searches), class_="verdict"),
         None if material.run is None else sections.facts(facts_of(material)),
         *[sections.section(*part) for part in parts],
         sections.left_out(reasons),
@@ -69,23 +67,30 @@ def story_page(material: Material, diagnosis: Diagnosis, *, layers: bool = True,
     )
 
 
-def verdict(diagnosis: Diagnosis, searches: tuple[Fondue, ...]) -> str:
-    """One sentence: types, collapse, and the number that FONDUE suggests where it was asked."""
-    text = diagnosis.summary()
-    suggested = sorted({found.latents for found in searches if found.over == LATENTS})
-    if not suggested:
-        return text
-    return f"{text[:-1]}; FONDUE suggests {' or '.join(map(str, suggested))}."
+def verdict(material: Material, diagnosis: Diagnosis, searches: tuple[Fondue, ...]) -> str:
+    """One sentence: types, collapse, and what FONDUE suggests where it was asked with the same model and objective."""
+    text, suggested = diagnosis.summary(), sorted({one.latents for one in searches if _is_of(one, material)})
+    return f"{text[:-1]}; FONDUE suggests {' or '.join(map(str, suggested))}." if suggested else text
+
+
+def _is_of(found: Fondue, material: Material) -> bool:
+    """Whether a search over latents trained what the run is one of."""
+    assert material.run is not None
+    table = material.run.configuration.plain()
+    wanted = {**table["architecture"], "objective": table["member"]["objective"]}
+    return found.over == LATENTS and all(found.settings.get(name) == value for name, value in wanted.items())
 
 
 def facts_of(material: Material) -> dict[str, Any]:
     """What the run is, in a few words each."""
     assert material.run is not None
-    told = {} if "History" in material.left_out else summary(material.run)
-    configuration = material.run.configuration
-    told = told or {"data": configuration.data["name"], "model": configuration.architecture.model}
-    told |= {"latents": configuration.member.latents, "encoded": len(material.codes)}
-    return {name: told[name] for name in (*FACTS, "encoded") if told.get(name) is not None}
+    if not material.history:
+        configuration = material.run.configuration
+        own = {"data": configuration.data["name"], "model": configuration.architecture.model}
+        return {**own, "latents": configuration.member.latents, "encoded": len(material.codes)}
+    told = {name: value for name, value in summary(material.run).items() if name not in ELSEWHERE}
+    own = {name: value for name, value in told.items() if not name.startswith(("train_", "test_"))}
+    return {**own, "test_loss": told.get("test_loss"), "encoded": len(material.codes)}
 
 
 def searches_of(material: Material) -> tuple[Fondue, ...]:
@@ -136,7 +141,7 @@ def _latents(material: Material, diagnosis: Diagnosis) -> Markup:
     moved = None
     if material.run is not None and material.items is not None:
         moved = traversals(material.model, material.items, material.codes, latents=pictured(rows))
-    return latents_table(rows, traversals=moved, items=material.items)
+    return latents_table(rows, traversals=moved, items=material.items, name="latent-rows")
 
 
 def _decoding(found: Live, material: Material) -> Markup:

@@ -107,7 +107,7 @@ def prune(
     run: Any,
     data: Any = None,
     *,
-    keep: str | Sequence[int] = "active",
+    keep: str | Sequence[int] = "used",
     alpha: float = ALPHA,
     items: int = ITEMS,
     seed: int = 0,
@@ -115,7 +115,7 @@ def prune(
 ) -> Pruned:
     """Drop the latents of a run that are not in use, and keep the smaller model as a run beside it.
 
-    `keep` is "active" (drops mixed and passive latents), "used" (drops the passive ones alone), or the numbers of the
+    `keep` is "used" (drops the passive latents), "active" (drops the mixed ones, too), or the numbers of the
     latents to keep. The others are held at their mean code over the items, at most `items` of the run's data or of
     `data`: where their codes hardly move, reconstructions stay the same. Asked twice, it writes once.
     """

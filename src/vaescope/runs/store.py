@@ -100,6 +100,7 @@ def summary(run: Run) -> dict[str, Any]:
         "objective": run.record["configuration"]["member"]["objective"]["name"],
         **telling(member.objective),
         "seed": member.seed,
+        **({} if configuration.pruned is None else {"pruned_from": configuration.pruned.run}),
         "learning_rate": member.learning_rate,
         "batch": plan.batch,
         "step": rows[-1]["step"] if rows else 0,
