@@ -89,7 +89,7 @@ def test_a_strength_can_be_searched_for(folder: Path) -> None:
     ("options", "words"),
     [
         (("--check", "--over", "beta", "--latents", "2"), "--check looks at numbers of latents"),
-        (("--plot", "no/such/folder/gap.html"), "--plot must lie in a folder that is there"),
+        (("--plot", "no/such/folder/gap.html"), "must lie in a folder that is there"),
         (("--gap", "xyzzy"), "gap must be one of dimension, information, trace"),
         (("--init", "9"), "init must be a whole number from 1 to 6"),
         (("--model", "autoencoder"), "FONDUE needs a model with a posterior variance"),

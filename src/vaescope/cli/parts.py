@@ -78,7 +78,7 @@ def table(name: str, options: dict[str, Any]) -> dict[str, Any]:
 def check_plot(path: str | None) -> None:
     """What would fail when it is drawn, at the end, is refused at the beginning."""
     if path is not None and not Path(path).absolute().parent.is_dir():
-        raise ConfigurationError(f"--plot must lie in a folder that is there, got {path!r}. Make the folder first.")
+        raise ConfigurationError(f"{path!r} must lie in a folder that is there to be written. Make the folder first.")
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.data.conditions import LABEL, condition_table
+from vaescope.data.conditions import LABEL
 from vaescope.markup import Markup, element, island, join
 from vaescope.models.variational import takes_condition
 from vaescope.numerics import counter
@@ -19,6 +19,7 @@ from vaescope.report.colours import signed
 from vaescope.report.decoder import Embedded, NotEmbedded, embedded
 from vaescope.report.material import Material
 from vaescope.report.pictures import picture
+from vaescope.representation.encode import conditions_of
 
 EXAMPLES, DRAWS = 8, 64
 REACH = 3.0  # a slider goes at least so many standard deviations of the prior to both sides
@@ -68,7 +69,7 @@ def live(material: Material, types: VariableTypes, seed: int = 0) -> Live | str:
         return decoder.reason
     width = decoder.program["condition"]
     places = spread_places(len(items), EXAMPLES)
-    told = _told(model, items, width)
+    told = conditions_of(model, items) if width else None
     means = material.codes.mean
     examples = [
         Start(tuple(means[place].tolist()), () if told is None else tuple(told[place].tolist())) for place in places
@@ -102,11 +103,6 @@ def ranges(
     )
 
 
-def _told(model: Any, items: Any, width: int) -> Tensor | None:
-    """What the decoder is told about each item."""
-    return condition_table(items, model.condition_on, model.condition_width) if width else None
-
-
 @torch.no_grad()
 def _draws(model: Any, items: Any, width: int, seed: int) -> tuple[Start, ...]:
     """Codes from the prior, each with the condition it was drawn under; none for a model without a prior."""
@@ -116,7 +112,7 @@ def _draws(model: Any, items: Any, width: int, seed: int) -> tuple[Start, ...]:
     latents = len(model.latent_mask)
     noise = counter.normal(torch.tensor(seed), "prior", torch.tensor(0), torch.arange(DRAWS), latents)
     conditional = takes_condition(prior)
-    told = _told(model, items, width or int(conditional))
+    told = conditions_of(model, items)
     rows = None if told is None else told[torch.arange(DRAWS) % len(told)].to(model.latent_mask.dtype)
     found = prior(model.latent_mask, *((model.told(rows),) if conditional else ()))
     codes = found.sample(noise.to(model.latent_mask.dtype))

@@ -17,7 +17,7 @@ from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.numerics import counter
 from vaescope.numerics.distributions import Point
 from vaescope.progress import follow
-from vaescope.representation.encode import LONG_ITEMS, _conditions
+from vaescope.representation.encode import LONG_ITEMS, conditions_of
 
 ITEMS = 5000
 CHUNK = 256
@@ -114,7 +114,7 @@ def _check_memory(widths: dict[str, int], items: int, itemsize: int, memory: int
 
 def _forward(model: Any, data: Dataset, device: torch.device, seed: int) -> Forward:
     """From the places of items to what every layer makes of them, in the order in which they pass."""
-    told = _conditions(model, data, device)
+    told = conditions_of(model, data, device)
     dtype = next(model.parameters()).dtype
 
     def forward(index: Tensor) -> dict[str, Tensor]:

@@ -121,7 +121,7 @@ def encode(
     first = next(model.parameters())
     device = first.device if device is None else torch.device(device)
     model = model.to(device)
-    told = _conditions(model, data, device)
+    told = conditions_of(model, data, device)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     priors: list[tuple[Tensor, Tensor]] = []
     starts = range(0, len(data), chunk)
@@ -150,7 +150,7 @@ def _one_prior(priors: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
     return tuple(torch.cat(columns) for columns in zip(*priors, strict=True))
 
 
-def _conditions(model: Any, data: Dataset, device: torch.device) -> Tensor | None:
+def conditions_of(model: Any, data: Dataset, device: torch.device | str = "cpu") -> Tensor | None:
     """What a conditional model is told about every item."""
     kind = getattr(model, "condition_on", None)
     return None if kind is None else condition_table(data, kind, model.condition_width).to(device)

@@ -15,7 +15,7 @@ from vaescope.checks import whole_number
 from vaescope.data import Dataset
 from vaescope.errors import DataError
 from vaescope.representation.activations import _still
-from vaescope.representation.encode import Representation, _conditions
+from vaescope.representation.encode import Representation, conditions_of
 
 CHUNK = 256
 REACH, STEPS = 5.0, 10  # Pastrana's [-5, 5], in ten steps
@@ -70,7 +70,7 @@ def traversals(
         )
     example = whole_number("example", example, 0, len(data) - 1)
     moved = range(codes.latents) if latents is None else [_latent(one, codes.latents) for one in latents]
-    told = _conditions(model, data, torch.device("cpu"))
+    told = conditions_of(model, data)
     condition = None if told is None else told[example]
     wide, usual = wide_values(codes.latents), usual_values(codes.mean)
     code = codes.mean[example]

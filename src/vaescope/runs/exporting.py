@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.models.pruning import first_layer
 from vaescope.nets.convolution import Deconvolution
-from vaescope.runs.pruning import conditions
+from vaescope.representation.encode import conditions_of
 from vaescope.runs.run import Run
 from vaescope.runs.subjects import data_of, run_of, some_of
 from vaescope.runs.workplace import make_folder
@@ -98,7 +98,7 @@ def export(
     if found is None:
         raise ConfigurationError(f"export takes a run (its folder, or the beginning of its id), got {run!r}.")
     some = some_of(data_of(found, data), check_items, seed)
-    told = conditions(found.model, some)
+    told = conditions_of(found.model, some)
     parts = _parts(found.model, some.batch(torch.arange(len(some))), told)
     target = found.path / FOLDER if folder is None else Path(folder)
     made = [(part, *_checked_content(found.model, part)) for part in parts]

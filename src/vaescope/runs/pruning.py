@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from vaescope.checks import without_infinities
 from vaescope.data import Dataset
-from vaescope.data.conditions import condition_table
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models.pruning import checked_keep, pruned
 from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
 from vaescope.representation import Representation, encode
+from vaescope.representation.encode import conditions_of
 from vaescope.runs.configuration import Pruning
 from vaescope.runs.run import COMPLETE, RUN_FILE, Run
 from vaescope.runs.subjects import data_of, run_of, some_of
@@ -197,7 +197,7 @@ def _differences(
     one: tuple[Any, Representation], other: tuple[Any, Representation], data: Dataset
 ) -> tuple[float, float]:
     """The mean and the largest absolute difference between what two models decode from their mean codes."""
-    told = conditions(other[0], data)
+    told = conditions_of(other[0], data)
     total, largest, count = 0.0, 0.0, 0
     for start in range(0, len(data), CHUNK):
         here = slice(start, start + CHUNK)
@@ -207,9 +207,3 @@ def _differences(
         total, count = total + float(difference.sum(dtype=torch.float64)), count + difference.numel()
         largest = max(largest, float(difference.max()))
     return total / count, largest
-
-
-def conditions(model: Any, data: Dataset) -> Float[Tensor, "items width"] | None:
-    """What a conditional model is told about every item; None for the others."""
-    kind = getattr(model, "condition_on", None)
-    return None if kind is None else condition_table(data, kind, model.condition_width)
