@@ -15,9 +15,10 @@ from torch import Tensor
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.errors import ConfigurationError, DataError, RunError
+from vaescope.representation.encode import conditions_of
 from vaescope.runs import Run, exporting, fit
 from vaescope.runs.exporting import Exported, export
-from vaescope.runs.pruning import conditions, prune
+from vaescope.runs.pruning import prune
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -40,7 +41,7 @@ def check_same(found: Exported, data: Dataset) -> None:
     """Both files against PyTorch on five items, a number that was neither traced nor checked."""
     index = torch.arange(70, 75)
     model: Any = found.run.model
-    x, told = data.batch(index), conditions(model, data)
+    x, told = data.batch(index), conditions_of(model, data)
     beside = {} if told is None else {"condition": told[index]}
     with torch.no_grad():
         posterior = model.encode(x, *beside.values())

@@ -79,7 +79,7 @@ def live(material: Material, types: VariableTypes, seed: int = 0) -> Live | str:
         decoder,
         tuple(examples),
         _draws(model, items, width, seed),
-        ranges(means, material.codes.sample),
+        ranges(material.codes.sample),
         types.types,
         width if on_label else 0,
         places,
@@ -91,9 +91,7 @@ def spread_places(items: int, count: int) -> Tensor:
     return torch.linspace(0, items - 1, min(count, items)).round().long().unique()
 
 
-def ranges(
-    means: Float[Tensor, "items latents"], samples: Float[Tensor, "items latents"]
-) -> tuple[tuple[float, float], ...]:
+def ranges(samples: Float[Tensor, "items latents"]) -> tuple[tuple[float, float], ...]:
     """How far each latent's slider goes: where samples are, and at least 3 standard deviations to both sides of 0."""
     lows, highs = samples.double().amin(0), samples.double().amax(0)
     reach = torch.minimum(samples.double().std(0, correction=0), torch.ones_like(lows)) * REACH
@@ -164,7 +162,7 @@ def live_section(found: Live, items: Any) -> Markup:
             class_="controls",
         ),
         island("live-data", {**found.plain(), "items": originals.flatten(1).tolist() if len(shape) == 1 else None}),
-        class_="live",
+        class_="live" if len(shape) == 3 else "live vector",
         id="live",
     )
 
