@@ -167,3 +167,25 @@ def test_an_empty_list_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(run: vs.Run, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="must be a file that can be written"):
         vs.report(run, tmp_path / "missing" / "report.html")
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "vgon": {"model": "vgon"},
+    "autoencoder": {"model": "autoencoder"},
+    "conditional with its prior": {"model": "conditional", "prior": "conditional"},
+    "full": {"posterior": "full"},
+    "student_t": {"prior": "student_t"},
+    "mixture": {"prior": "mixture"},
+    "sparse and laplace": {"prior": "sparse", "likelihood": "laplace"},
+    "anisotropic": {"prior": {"name": "anisotropic", "kind": "learned"}},
+    "factor": {"objective": {"name": "factor"}},
+    "one latent": {"latents": 1},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_model_has_a_report(kind: str, tmp_path: Path) -> None:
+    run = fitted(tmp_path, steps=5, **KINDS[kind])
+    found = words(vs.report(run, tmp_path / "report.html", layers=False))
+    assert "Copy the code" in found
+    assert ("Draw from the prior" in found) == (kind != "autoencoder")
