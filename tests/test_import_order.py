@@ -50,6 +50,7 @@ HOMES: dict[str, set[str]] = {
     "onnx": {"runs"},
     "onnxruntime": {"runs"},
     "onnxscript": {"runs"},
+    "ray": {"runs"},
     "torchvision": set(),
     "pickle": set(),
     "cloudpickle": set(),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         posteriors,
         priors,
         regime,
+        runs,
         similarity,
     )
     from vaescope.data import Dataset, open_dataset
@@ -62,6 +63,7 @@ _PACKAGES = (
     "priors",
     "regime",
     "report",
+    "runs",
     "similarity",
 )
 
@@ -93,6 +95,7 @@ __all__ = [
     "prune",
     "regime",
     "report",
+    "runs",
     "similarity",
     "variable_types",
 ]

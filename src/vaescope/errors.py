@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 
 class VaescopeError(Exception):
@@ -36,6 +38,10 @@ class NonFiniteError(VaescopeError, ArithmeticError):
     def __init__(self, message: str, *, term: str, member: int, step: int, items: list[int]) -> None:
         super().__init__(message)
         self.term, self.member, self.step, self.items = term, member, step, items
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It comes from other processes too, and would not be made again from its message alone.
+        return partial(type(self), **self.__dict__), self.args
 
 
 class CollapseWarning(UserWarning):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import vaescope as vs
 from vaescope.cli import app
+from vaescope.errors import VaescopeError
 from vaescope.runs import Run, fit_many
+from vaescope.showing import columns_of
 from vaescope.training import Member
 
 RUNNER = CliRunner()
@@ -84,3 +93,119 @@ def test_what_is_said_before_a_subcommand_holds_for_it(folder: Path) -> None:
     run = runs_in(folder)[0]
     assert json.loads(asked("--runs", str(folder), "--json", "show", run.id))["id"] == run.id
     assert json.loads(asked("--runs", str(folder), "--json", "sql", "SELECT 1 AS one")) == [{"one": 1}]
+
+
+@pytest.fixture
+def many(folder: Path, tmp_path: Path) -> Path:
+    """The three runs and others that differ in their seeds and what was measured of them."""
+    place = Path(shutil.copytree(folder, tmp_path / "many"))
+    configuration = runs_in(folder)[0].configuration
+    for seed in range(1, 48):
+        other = replace(configuration, member=replace(configuration.member, seed=seed))
+        (place / other.id).mkdir()
+        Run.create(place / other.id, other, {})
+        (place / other.id / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 7 / 7}}}))
+    return place
+
+
+def listed(text: str) -> list[str]:
+    return re.findall(r"\b[0-9a-f]{12}\b", text)
+
+
+def test_people_see_forty_runs_and_how_to_see_the_others(many: Path) -> None:
+    table = asked("--runs", str(many))
+    ids = [run.id for run in runs_in(many)]
+    assert listed(table) == ids[:40]
+    assert table.splitlines()[-1] == "10 more of 50: --all shows them, --where and --sort choose, --csv writes all"
+    everything = asked("--runs", str(many), "--all")
+    assert listed(everything) == ids
+    assert "more of" not in everything
+    assert len(json.loads(asked("--runs", str(many), "--json"))) == 50
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"where": {"latents": [2, 3]}},
+        {"where": {"seed": [5, 6, 7], "status": "training"}, "sort": "-seed"},
+        {"where": {"mig": None}, "sort": "test_loss"},
+        {"sort": "-mig", "limit": 5},
+    ],
+)
+def test_runs_are_chosen_as_in_python(arguments: dict[str, Any], many: Path) -> None:
+    options = ["--runs", str(many)]
+    for name, values in arguments.get("where", {}).items():
+        texts = [str(value) for value in values] if isinstance(values, list) else [values or ""]
+        options += ["--where", f"{name}={','.join(texts)}"]
+    for name in ("sort", "limit"):
+        options += [f"--{name}", str(arguments[name])] if name in arguments else []
+    expected = vs.runs.table(many, **arguments)
+    assert expected
+    assert json.loads(asked(*options, "--json")) == json.loads(json.dumps(expected))
+    assert listed(asked(*options)) == [row["id"] for row in expected[:40]]
+
+
+def test_an_id_of_digits_is_text_and_a_number_is_a_number(many: Path) -> None:
+    run = runs_in(many)[3]
+    file = many / "123456789012" / "run.json"
+    Path(shutil.copytree(run.path, file.parent))
+    row = {**vs.runs.table(many, {"id": run.id})[0], "id": "123456789012", "status": "complete"}
+    (file.parent / "summary.json").write_text(json.dumps(row))
+    found = asked("--runs", str(many), "--where", "id=123456789012", "--where", "learning_rate=0.00010", "--json")
+    assert [row["id"] for row in json.loads(found)] == ["123456789012"]
+
+
+def test_columns_are_chosen(many: Path) -> None:
+    rows = json.loads(asked("--runs", str(many), "--columns", "seed,mig,likelihood", "--json"))
+    assert list(rows[0]) in (["seed", "mig", "likelihood"], ["seed", "likelihood"])
+    header = asked("--runs", str(many), "--columns", "seed,mig,likelihood").splitlines()[1]
+    assert re.findall(r"\w+", header) == ["seed", "mig", "likelihood"]
+
+
+def test_files_hold_all_runs_that_match(many: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "runs.csv", tmp_path / "runs.parquet"
+    said = asked("--runs", str(many), "--sort", "-seed", "--csv", str(file), "--parquet", str(other))
+    assert said == f"50 runs written to {file} and {other}\n"
+    rows = vs.runs.table(many, sort="-seed")
+    names = columns_of(rows)
+    with file.open(newline="") as opened:
+        read = list(csv.DictReader(opened))
+    assert [list(row) for row in read] == [names] * 50
+    for cells, row in zip(read, rows, strict=True):
+        assert cells == {name: "" if row.get(name) is None else str(row[name]) for name in names}
+    with duckdb.connect() as connection:
+        result = connection.execute("SELECT * FROM read_parquet(?)", [str(other)])
+        assert [column[0] for column in result.description] == names
+        assert result.fetchall() == [tuple(row.get(name) for name in names) for row in rows]
+
+
+def test_what_no_run_is_like_is_said(many: Path, tmp_path: Path) -> None:
+    assert asked("--runs", str(many), "--where", "latents=77") == f"none of the 50 runs in {many} is like that\n"
+    assert json.loads(asked("--runs", str(many), "--where", "latents=77", "--json")) == []
+    file = tmp_path / "none.csv"
+    asked("--runs", str(many), "--where", "latents=77", "--columns", "id,beta", "--csv", str(file))
+    assert file.read_text() == "id,beta\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--where", "latnets=3"], "column of where must be one of .*Did you mean 'latents'"),
+        (["--sort", "-latnets"], "column of sort must be one of .*Did you mean 'latents'"),
+        (["--columns", "id,latnets"], "column of --columns must be one of .*Did you mean 'latents'"),
+        (["--where", "latents"], "--where must be COLUMN=VALUE, got 'latents'"),
+        (["--where", "=3"], "--where must be COLUMN=VALUE, got '=3'"),
+        (["--all", "--limit", "3"], "--all and --limit exclude each other"),
+        (["--csv", "/nowhere/at/all.csv"], r"/nowhere/at/all\.csv must be a file that can be written"),
+        (["--parquet", "/nowhere/at/all.parquet"], r"/nowhere/at/all\.parquet must be a file that can be written"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(arguments: list[str], words: str, folder: Path) -> None:
+    result = RUNNER.invoke(app, ["runs", "--runs", str(folder), *arguments])
+    assert isinstance(result.exception, VaescopeError)
+    assert re.search(words, str(result.exception))
+
+
+def test_a_run_is_shown_with_what_was_measured(many: Path) -> None:
+    run = next(run for run in runs_in(many) if (run.path / "results.json").exists())
+    assert re.search(r"\bmig\b", asked("show", run.id, "--runs", str(many)))

@@ -175,4 +175,5 @@ def test_a_crash_while_the_shared_folder_is_cleared_is_made_good_by_asking_again
         with pytest.raises(Killed):
             fit_small(tmp_path / "crash", (0, 1, 2))
     fit_small(tmp_path / "crash", (0, 1, 2))
+    assert not list((tmp_path / "crash" / ".ensembles").iterdir())
     assert contents(tmp_path / "crash") == contents(tmp_path / "whole")

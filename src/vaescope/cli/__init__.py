@@ -7,7 +7,20 @@ import warnings
 
 import typer
 
-from vaescope.cli import compare, datasets, diagnose, export, fit, fondue, prune, report, runs, variants
+from vaescope.cli import (
+    compare,
+    datasets,
+    diagnose,
+    export,
+    fit,
+    fondue,
+    prune,
+    report,
+    reproduce,
+    runs,
+    sweep,
+    variants,
+)
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -26,6 +39,8 @@ app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("prune")(prune.prune)
 app.command("export")(export.export)
+app.command("sweep")(sweep.sweep)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(runs.app, name="runs")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,11 @@ def open_dataset(source: Any, **options: Any) -> Dataset:
 
     `source` is a name in `DATASETS`, the path of a .npy, .npz, .csv or .tsv file or of a folder of images,
     an array or tensor, a torch Dataset with a length, or a Dataset, which comes back as it is. A name goes
-    before a file of the same name: write ./name for the file. The options are those of what opens it.
+    before a file of the same name: write ./name for the file. The options are those of what opens it; a table of a
+    `name` and options stands for both.
     """
+    if isinstance(source, Mapping):
+        return _described(source, options)
     if isinstance(source, Dataset):
         return _opened(lambda: source, options, source.name)
     if isinstance(source, str) and source in DATASETS:
@@ -43,6 +46,12 @@ def open_dataset(source: Any, **options: Any) -> Dataset:
     if isinstance(source, torch.utils.data.Dataset):
         return _opened(from_torch_dataset, options, type(source).__name__, source)
     return _opened(from_array, options, "array", _as_array(source))
+
+
+def _described(table: Mapping[str, Any], options: dict[str, Any]) -> Dataset:
+    if "name" not in table:
+        raise ConfigurationError(f"data given as a table must have a 'name', got {dict(table)!r}.")
+    return open_dataset(table["name"], **{name: value for name, value in table.items() if name != "name"}, **options)
 
 
 def _existing(source: str | Path) -> Path:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +13,10 @@ from vaescope.errors import ConfigurationError
 from vaescope.models import Architecture
 from vaescope.objectives import OBJECTIVES
 from vaescope.registry import plain
+from vaescope.runs.record import hash_of, identity_of
 from vaescope.training import OPTIMISERS, Member, Plan
+
+__all__ = ["FORMAT", "Configuration", "Pruning", "Split", "hash_of", "identity_of"]
 
 FORMAT = 1
 
@@ -104,18 +105,6 @@ class Configuration:
     def id(self) -> str:
         """The identity of the run."""
         return identity_of(self.plain())
-
-
-def identity_of(table: dict[str, Any]) -> str:
-    """A hash of a configuration as written, but for the name that the data went by."""
-    data = {key: value for key, value in table["data"].items() if key != "name"}
-    return hash_of({**table, "data": data})
-
-
-def hash_of(table: Any) -> str:
-    """Twelve hexadecimal digits of the SHA-256 of a canonical text."""
-    text = json.dumps(table, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _writable(value: Any, path: str) -> Any:

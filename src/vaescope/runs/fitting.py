@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from vaescope.training.checkpoint import load_state, save_state
 from vaescope.training.groups import group as group_members
 from vaescope.training.trainer import check_members
 
-ENSEMBLES = ".ensembles"
+ENSEMBLES, GONE = ".ensembles", ".gone-"
 
 
 def fit(
@@ -57,7 +58,8 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
     chosen = Settings.of(settings)
     members = _checked(members)
     device, store = chosen.chosen_device(), Store(Path(chosen.runs))
-    source = str(data) if isinstance(data, str | Path) else None
+    _clear_gone(store)
+    source = dict(data) if isinstance(data, Mapping) else str(data) if isinstance(data, str | Path) else None
     data = open_dataset(data)
     for member in members:
         check_latents(member.latents, data.shape)
@@ -68,7 +70,7 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
     configurations = [Configuration.of(data, split, architecture, plan, member) for member in members]
     distinct = {configuration.id: configuration for configuration in configurations}
     # In the order of their ids: however members are asked for, they meet in the same places of the same groups.
-    missing = [distinct[identity] for identity in sorted(distinct) if not _is_complete(store, identity)]
+    missing = [distinct[identity] for identity in sorted(distinct) if not is_complete(store, identity)]
     for together in _groups(store, missing, data.shape, device):
         trainer = Trainer(architecture, [one.member for one in together], plan, training, held_out, device)
         try:
@@ -86,7 +88,8 @@ def _checked(members: Any) -> tuple[Member, ...]:
     return tuple(members)
 
 
-def _is_complete(store: Store, identity: str) -> bool:
+def is_complete(store: Store, identity: str) -> bool:
+    """Whether a run is there, trained to the end."""
     path = store.path(identity)
     if not (path / RUN_FILE).exists():
         return False
@@ -116,6 +119,14 @@ def _groups(
     return [[one] for one in alone] + grouped([one for one in missing if one not in alone])
 
 
+def _clear_gone(store: Store) -> None:
+    """Delete what a process that was killed had left to delete."""
+    for folder in (store.folder / ENSEMBLES).glob(f"{GONE}*"):
+        # Another process may be at it as well.
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
+
 def _workplace(store: Store, configurations: list[Configuration]) -> Path:
     """Where a group trains: one run in its own folder, several in a shared one until they are done."""
     if len(configurations) == 1:
@@ -127,7 +138,7 @@ def _train_group(
     store: Store,
     configurations: list[Configuration],
     trainer: Trainer,
-    source: str | None,
+    source: str | dict[str, Any] | None,
     settings: Settings,
 ) -> None:
     """Train the configurations together, then give each run what is its own."""
@@ -197,9 +208,10 @@ def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
         remove_leftovers(run.path)
         Journal(run.path).replace(own)
         save_state(run.path / STATE_FILE, trainer.member_state(member))
-    # The state goes first: a workplace without one is never taken up again.
-    (workplace / STATE_FILE).unlink()
-    shutil.rmtree(workplace)
+    # Renamed first, in one step: a workplace that is half deleted must not be taken up again.
+    gone = workplace.with_name(f"{GONE}{workplace.name}")
+    workplace.rename(gone)
+    shutil.rmtree(gone)
 
 
 def _flat(row: Row, members: int) -> dict[str, Any]:

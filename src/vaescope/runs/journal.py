@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
-from vaescope.training.checkpoint import write_atomically
-
-FILE = "history.jsonl"
+from vaescope.runs.record import HISTORY_FILE as FILE
 
 
 class Journal:
@@ -65,4 +63,6 @@ class Journal:
 
     def replace(self, rows: Iterable[dict[str, Any]]) -> None:
         """Write these rows in place of all."""
+        from vaescope.training.checkpoint import write_atomically  # loads torch, which reading does without
+
         write_atomically(self.path, "".join(json.dumps(row) + "\n" for row in rows).encode())

@@ -13,15 +13,28 @@ from torch import nn
 from vaescope.errors import RunError, VaescopeError
 from vaescope.markup import element
 from vaescope.objectives.strengths import telling
-from vaescope.runs.configuration import Configuration, identity_of
-from vaescope.runs.journal import FILE as HISTORY_FILE
+from vaescope.runs.configuration import Configuration
 from vaescope.runs.journal import Journal
+from vaescope.runs.record import (
+    COMPLETE,
+    FAILED,
+    FAILURE_FILE,
+    HISTORY_FILE,
+    LAST_GOOD_FILE,
+    MODEL_FILE,
+    RUN_FILE,
+    STATE_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+    check_record,
+    is_whole,
+    own_steps,
+)
+from vaescope.runs.rows import summary_row
 from vaescope.showing import plot_of, table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 
-RUN_FILE, MODEL_FILE, STATE_FILE = "run.json", "model.safetensors", "state.safetensors"
-FAILURE_FILE, LAST_GOOD_FILE = "failure.json", "last_good.safetensors"
-TRAINING, COMPLETE, FAILED = "training", "complete", "failed"
+__all__ = ["COMPLETE", "FAILED", "LAST_GOOD_FILE", "RUN_FILE", "STATE_FILE", "TRAINING", "Run"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,7 @@ class Run:
     def create(cls, path: Path, configuration: Configuration, notes: dict[str, Any]) -> Run:
         """A run in a folder that is there, not trained yet."""
         run = cls(path)
+        (path / SUMMARY_FILE).unlink(missing_ok=True)
         run._write({"id": configuration.id, "status": TRAINING, **notes, "configuration": configuration.plain()})
         return run
 
@@ -53,7 +67,7 @@ class Run:
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             Configuration.from_plain(record["configuration"])
-            _check(record)
+            check_record(record)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, VaescopeError) as error:
             raise RunError(
                 f"{file} is damaged or from another version ({type(error).__name__}: {error}). Delete the run's folder "
@@ -80,11 +94,10 @@ class Run:
     def history(self) -> list[dict[str, Any]]:
         """One row for each logged step and split: `step`, `split`, `loss` and every term; none of a pruned run."""
         rows = Journal(self.path).rows()
-        steps, reached = self._own_steps, rows[-1]["step"] if rows else 0
-        if self.status == COMPLETE and reached != steps:
+        if not is_whole(self.record, rows):
             raise RunError(
-                f"{self.path / HISTORY_FILE} must reach step {steps}, where the run is complete; it ends at {reached}. "
-                "Delete the run's folder to train it again."
+                f"{self.path / HISTORY_FILE} must reach step {own_steps(self.record)}, where the run is complete; it "
+                f"ends at {rows[-1]['step'] if rows else 0}. Delete the run's folder to train it again."
             )
         return rows
 
@@ -128,12 +141,12 @@ class Run:
         finished = self._with_status(COMPLETE)
         for name in (FAILURE_FILE, LAST_GOOD_FILE):
             (self.path / name).unlink(missing_ok=True)
-        return finished
+        return finished._keep_row()
 
     def fail(self, failure: dict[str, Any]) -> Run:
         """Keep what went wrong and mark the run failed."""
         write_atomically(self.path / FAILURE_FILE, json.dumps(failure, indent=2).encode())
-        return self._with_status(FAILED)
+        return self._with_status(FAILED)._keep_row()
 
     def _repr_html_(self) -> str:
         configuration = self.configuration
@@ -157,15 +170,17 @@ class Run:
         return rows[-1] if rows else {}
 
     @property
-    def _own_steps(self) -> int:
-        """The steps that the history of this run reaches; a pruned run was trained as another."""
-        return self.configuration.plan.steps if self.configuration.pruned is None else 0
-
-    @property
     def _again(self) -> str:
         """What to do for the run to be made again."""
         pruned = self.configuration.pruned
         return "Ask for the same fit again" if pruned is None else f"Prune run {pruned.run} again"
+
+    def _keep_row(self) -> Run:
+        """Keep what a listing says of the run; one whose history is damaged has no row, so that listings say so."""
+        rows = Journal(self.path).rows()
+        if is_whole(self.record, rows):
+            write_atomically(self.path / SUMMARY_FILE, json.dumps(summary_row(self.record, rows)).encode())
+        return self
 
     def _with_status(self, status: str) -> Run:
         self._write({**self.record, "status": status})
@@ -173,11 +188,3 @@ class Run:
 
     def _write(self, record: dict[str, Any]) -> None:
         write_atomically(self.path / RUN_FILE, json.dumps(record, indent=2).encode())
-
-
-def _check(record: dict[str, Any]) -> None:
-    """The status is a known one, and the configuration is the one that the id was made from."""
-    if record["status"] not in (TRAINING, COMPLETE, FAILED):
-        raise RunError(f"the status must be {TRAINING}, {COMPLETE} or {FAILED}, got {record['status']!r}.")
-    if identity_of(record["configuration"]) != record["id"]:
-        raise RunError(f"the configuration must be that of {record['id']!r}, it was changed.")

@@ -1,0 +1,105 @@
+"""A store of thousands of finished runs: seconds that `vaescope runs` and SQL over all histories take, as processes."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import vaescope as vs
+from vaescope.runs import Run, summary
+from vaescope.runs.configuration import identity_of
+
+NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
+STEPS, LOG_EVERY, EVALUATE_EVERY = 600, 12, 72  # 50 rows of training, 9 of held-out items, 2 looks at the latents
+SQL = (
+    "SELECT split, count(*) AS number, avg(loss) AS loss, max(step) AS step FROM history GROUP BY split ORDER BY split"
+)
+
+
+def one_run(folder: Path) -> Run:
+    return vs.fit(
+        "dsprites-small",
+        latents=4,
+        steps=STEPS,
+        batch=16,
+        net=NET,
+        log_every=LOG_EVERY,
+        evaluate_every=EVALUATE_EVERY,
+        monitor_every=STEPS // 2,
+        runs=folder,
+        device="cpu",
+        progress=False,
+    )
+
+
+def write_runs(run: Run, number: int, folder: Path, kept: bool = True) -> None:
+    """So many folders as if that run had been trained with other seeds, three in four of them measured."""
+    history, row = (run.path / "history.jsonl").read_bytes(), summary(run)
+    for seed in range(number):
+        record: dict[str, Any] = copy.deepcopy(run.record)
+        record["configuration"]["member"]["seed"] = seed
+        record["id"] = identity_of(record["configuration"])
+        path = folder / record["id"]
+        path.mkdir(parents=True)
+        (path / "run.json").write_text(json.dumps(record, indent=2))
+        (path / "history.jsonl").write_bytes(history)
+        if kept:
+            own = {**row, "id": record["id"], "seed": seed, "test_loss": row["test_loss"] + seed % 97}
+            (path / "summary.json").write_text(json.dumps(own))
+        if seed % 4:
+            (path / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 10 / 10}}}))
+
+
+def seconds(arguments: list[str], repeats: int) -> tuple[list[float], str]:
+    """How long the command takes from its start to its end, and what it prints."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "vaescope.cli", *arguments], capture_output=True, text=True, env=os.environ
+        )
+        times.append(time.perf_counter() - began)
+        if done.returncode:
+            sys.exit(done.stderr)
+    return times, done.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5000, help="How many runs.")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--without-summaries", action="store_true", help="As before summaries were kept.")
+    parser.add_argument("--keep", help="Folder to write the runs into and leave them in.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(options.keep or temporary) / "runs"
+        run = one_run(Path(temporary) / "one")
+        began = time.perf_counter()
+        write_runs(run, options.runs, folder, not options.without_summaries)
+        print(f"{options.runs} runs with {len(run.history)} rows each, in {time.perf_counter() - began:.1f} s")
+        where = ["--runs", str(folder)]
+        questions = {
+            "vaescope runs": ["runs", *where],
+            "... --where --sort --limit": ["runs", *where, "--where", "mig=0.3,0.5", "--sort", "-test_loss"],
+            "... --csv": ["runs", *where, "--csv", str(Path(temporary) / "all.csv")],
+            "... --parquet": ["runs", *where, "--parquet", str(Path(temporary) / "all.parquet")],
+            "runs sql, over runs": ["runs", "sql", "SELECT avg(test_loss) FROM runs", *where],
+            "runs sql, over all histories": ["runs", "sql", SQL, *where],
+        }
+        for name, arguments in questions.items():
+            times, printed = seconds(arguments, options.repeats)
+            print(f"{name}: median {statistics.median(times):.2f} s, most {max(times):.2f} s")
+        print(printed)
+
+
+if __name__ == "__main__":
+    main()

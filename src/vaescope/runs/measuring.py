@@ -1,0 +1,91 @@
+"""What is measured of a finished run, kept beside it: types, rate and any metrics, once for the same question."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from vaescope.checks import whole_number, without_infinities
+from vaescope.errors import ConfigurationError, RunError, unknown_name
+from vaescope.metrics.measuring import METRICS, measure_all
+from vaescope.regime import variable_types
+from vaescope.representation import encode
+from vaescope.runs.run import Run
+from vaescope.runs.subjects import data_of, some_of
+from vaescope.training.checkpoint import write_atomically
+
+FILE = "results.json"
+REGIME = "regime"  # the types of latents and the rate, which every measurement has
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The metrics to score, on at most so many items, drawn by the seed, without latents of the type `exclude`."""
+
+    metrics: tuple[str, ...] = ()
+    items: int = 10_000
+    exclude: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", tuple(self.metrics))
+        for name in self.metrics:
+            if name not in METRICS:
+                raise unknown_name("metric", name, sorted(METRICS))
+        whole_number("items", self.items, 2)
+        whole_number("seed", self.seed, 0)
+        if self.exclude not in (None, "passive", "mixed"):
+            raise ConfigurationError(f"exclude must be 'passive' or 'mixed', got {self.exclude!r}.")
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What values depend on beside the name of the metric."""
+        return {"items": self.items, "exclude": self.exclude, "seed": self.seed}
+
+
+def measured(run: Run) -> dict[str, Any]:
+    """What is kept of a run: for each name what was asked, and the values."""
+    file = run.path / FILE
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        _ = [one["values"].items() for one in found.values()]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise RunError(f"{file} is damaged ({type(error).__name__}: {error}). Delete it to measure again.") from error
+    return found
+
+
+def is_measured(run: Run, wanted: Measure) -> bool:
+    """Whether all that is wanted was measured in just that way."""
+    found = measured(run)
+    return all(found.get(name, {}).get("asked") == wanted.asked for name in (REGIME, *wanted.metrics))
+
+
+def measure(run: Run, wanted: Measure) -> dict[str, float | None]:
+    """The values that are wanted of a run, by flat names; what was measured before is read."""
+    found = measured(run)
+    missing = [name for name in (REGIME, *wanted.metrics) if found.get(name, {}).get("asked") != wanted.asked]
+    if missing:
+        found |= {name: {"asked": wanted.asked, "values": values} for name, values in _values(run, wanted, missing)}
+        write_atomically(run.path / FILE, json.dumps(without_infinities(found), indent=1).encode())
+    return {name: value for one in (REGIME, *wanted.metrics) for name, value in found[one]["values"].items()}
+
+
+def _values(run: Run, wanted: Measure, missing: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    some = some_of(data_of(run, None), wanted.items, wanted.seed)
+    codes = encode(run.model, some, seed=wanted.seed, progress=False)
+    types = variable_types(codes)
+    names = None if some.factor_table is None or codes.factors is None else some.factor_table.names
+    values: list[tuple[str, dict[str, Any]]] = []
+    if REGIME in missing:
+        values.append((REGIME, {**types.counts, "rate": float(types.statistics.rate.sum())}))
+    metrics = [name for name in missing if name != REGIME]
+    scores = measure_all(
+        metrics, codes, names=names, model=run.model, exclude=wanted.exclude, types=types, seed=wanted.seed
+    ).scores
+    for score in scores:
+        parts = {f"{score.metric}_{part}": value for part, value in score.parts.items()}
+        values.append((score.metric, {score.metric: score.score, **parts}))
+    return values

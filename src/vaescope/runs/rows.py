@@ -1,0 +1,158 @@
+"""One flat row for each run of a folder, quickly: kept beside finished runs, made of the files of the others.
+
+Nothing here loads torch: of thousands of finished runs, only the files with their rows are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vaescope.errors import RunError
+from vaescope.runs.journal import Journal
+from vaescope.runs.record import (
+    COMPLETE,
+    FAILED,
+    HISTORY_FILE,
+    RESULTS_FILE,
+    RUN_FILE,
+    SUMMARY_FILE,
+    check_record,
+    is_whole,
+)
+
+# As in numerics.polarised and objectives.strengths, which load torch; a test compares them.
+TYPES = ("active", "mixed", "passive")
+SCHEDULES = ("warm_up", "free_bits")
+PAUSE = 0.1  # seconds that another process has to finish what it is writing or deleting
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The folders below this one that hold a run, by name."""
+    try:
+        names = sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    # Joined as text: this is done for thousands.
+    return [folder / name for name in names if os.path.isfile(f"{folder}/{name}/{RUN_FILE}")]
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    """The rows of all runs below a folder, by the names of their folders."""
+    rows = (row_in(path) for path in run_folders(folder))
+    return [row for row in rows if row is not None]
+
+
+def row_in(path: Path) -> dict[str, Any] | None:
+    """A run's settings, the last values of its history, and what was measured; None once the run is gone.
+
+    Where a measurement has the name of a value of the history, as the types of latents do, it stands instead.
+    """
+    try:
+        return _row(path)
+    except RunError:
+        # What looks damaged may be a folder that is just being deleted, or trained again.
+        time.sleep(PAUSE)
+        return _row(path)
+
+
+def _row(path: Path) -> dict[str, Any] | None:
+    row = _kept(path)
+    row = _computed(path) if row is None else row
+    return None if row is None else {**row, **measured_values(path)}
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    """The row that was kept when the run finished, unless it is damaged or the run has changed since."""
+    try:
+        written = os.stat(f"{path}/{SUMMARY_FILE}").st_mtime_ns
+        if os.stat(f"{path}/{RUN_FILE}").st_mtime_ns > written:
+            return None
+        with suppress(FileNotFoundError):  # a pruned run has no history
+            if os.stat(f"{path}/{HISTORY_FILE}").st_mtime_ns > written:
+                return None
+        with open(f"{path}/{SUMMARY_FILE}", "rb") as file:
+            row = json.loads(file.read())
+    except (OSError, ValueError):
+        return None
+    is_row = isinstance(row, dict) and isinstance(row.get("id"), str) and row.get("status") in (COMPLETE, FAILED)
+    return row if is_row else None
+
+
+def _computed(path: Path) -> dict[str, Any] | None:
+    """The row made of run.json and the history; None where there is no run.json."""
+    if not os.path.isfile(f"{path}/{RUN_FILE}"):
+        return None
+    with suppress(*DAMAGE, RunError):
+        record = json.loads((path / RUN_FILE).read_bytes())
+        check_record(record)
+        history = Journal(path).rows()
+        if is_whole(record, history):
+            return summary_row(record, history)
+    # The reader that checks everything, and loads torch to do so, has the words for what is wrong.
+    from vaescope.runs.run import Run
+
+    run = Run.open(path)
+    return summary_row(run.record, run.history)
+
+
+def measured_values(path: Path) -> dict[str, Any]:
+    """The values of all measurements of a run, by their flat names."""
+    try:
+        with open(f"{path}/{RESULTS_FILE}", "rb") as file:
+            found = json.loads(file.read())
+        values = {name: value for measure in found.values() for name, value in measure["values"].items()}
+        odd = next((name for name, value in values.items() if isinstance(value, dict | list)), None)
+        if odd is not None:
+            raise TypeError(f"{odd} is not a number")
+    except FileNotFoundError:
+        return {}
+    except DAMAGE as error:
+        raise RunError(
+            f"{path / RESULTS_FILE} is damaged ({type(error).__name__}: {error}). Delete it to measure again."
+        ) from error
+    return values
+
+
+def summary_row(record: dict[str, Any], history: list[dict[str, Any]]) -> dict[str, Any]:
+    """The row of a run from the content of its run.json and the rows of its history."""
+    configuration = record["configuration"]
+    data, architecture, plan, member = (configuration[name] for name in ("data", "architecture", "plan", "member"))
+    pruned, last = configuration.get("pruned"), {row["split"]: row for row in history}
+    return {
+        "id": record["id"],
+        "status": record["status"],
+        "data": data["name"],
+        "items": data["items"],
+        "model": architecture["model"],
+        "net": architecture["net"]["name"],
+        "likelihood": architecture["likelihood"]["name"],
+        "latents": member["latents"],
+        "objective": member["objective"]["name"],
+        **_strengths(member["objective"]),
+        "seed": member["seed"],
+        **({} if pruned is None else {"pruned_from": pruned["run"]}),
+        "learning_rate": member["learning_rate"],
+        "batch": plan["batch"],
+        "step": history[-1]["step"] if history else 0,
+        "steps": plan["steps"],
+        **{name: count for name, count in last.get("probe", {}).items() if name in TYPES},
+        **{
+            f"{split}_{name}": value
+            for split in ("train", "test")
+            for name, value in last.get(split, {}).items()
+            if name not in ("step", "split")
+        },
+    }
+
+
+def _strengths(objective: dict[str, Any]) -> dict[str, float]:
+    """The numbers of an objective, without the schedules that are off, the others last."""
+    names = sorted(objective, key=lambda name: name in SCHEDULES)
+    numbers = {name: objective[name] for name in names if type(objective[name]) in (int, float)}
+    return {name: value for name, value in numbers.items() if value or name not in SCHEDULES}

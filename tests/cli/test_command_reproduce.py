@@ -1,0 +1,140 @@
+"""`vaescope reproduce`: the list, a study with its files, several at once; mistakes are one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vaescope.cli import main
+from vaescope.runs import summary
+from vaescope.runs.sweep import Sweep
+from vaescope.studies import STUDIES, Cell, Findings, Lines, Scale, Study
+
+NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+
+
+def two_betas(scale: Scale) -> Findings:
+    grid = {"objective.beta": [1.0, 4.0], "seed": scale.seed_list(2, 5)}
+    runs = scale.trained(Sweep("digits", {"net": NET, "steps": scale.pick(4, 8)}, {"latents": 2}, grid=grid))
+    rows = [{"beta": found["beta"], "loss": found["train_loss"]} for found in map(summary, runs)]
+    cells = [
+        Cell.over({"beta": beta}, [row["loss"] for row in rows if row["beta"] == beta])
+        for beta in grid["objective.beta"]
+    ]
+    chart = Lines("Losses", "They differ.", rows, "beta", "loss", kind="points")
+    return Findings(tuple(cells), (chart,), ("data not found: celeba.",))
+
+
+def many_rows(scale: Scale) -> Findings:
+    return Findings(tuple(Cell({"number": number}, float(number)) for number in range(50)))
+
+
+TWO = Study("some-figure2", "Some et al., Figure 2", "What becomes of the loss?", "The optimiser.", two_betas)
+MANY = Study("some-table1", "Some et al., Table 1", "How many rows are shown?", "", many_rows)
+
+
+@pytest.fixture(autouse=True)
+def _small_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in list(STUDIES):
+        monkeypatch.delitem(STUDIES, name)
+    for study in (TWO, MANY):
+        monkeypatch.setitem(STUDIES, study.name, study)
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:
+    monkeypatch.setattr("sys.argv", ["vaescope", "reproduce", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_the_list_names_every_study(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "--list") == 0
+    shown = capsys.readouterr().out
+    for study in (TWO, MANY):
+        assert study.name in shown
+        assert study.source in shown
+        assert study.question in shown
+
+
+def test_the_list_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "--list", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"name": study.name, "source": study.source, "question": study.question} for study in (TWO, MANY)
+    ]
+
+
+def test_a_study_is_trained_shown_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "some-figure2", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    files = [f"studies/some-figure2.{kind}" for kind in ("html", "csv", "json")]
+    assert "Some et al., Figure 2, quick: 2 numbers; none is published to compare with.\n" in shown
+    assert "note: data not found: celeba.\n" in shown
+    assert shown.endswith(f"written: {', '.join(files)}\n")
+    assert all((tmp_path / file).is_file() for file in files)
+    assert len(list((tmp_path / "runs").glob("[!.]*/run.json"))) == 4
+
+
+def test_other_folders_seeds_and_scale_and_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "some-table1",
+        "some-figure2",
+        "--scale",
+        "paper",
+        "--seeds",
+        1,
+        "--runs",
+        "kept",
+        "-o",
+        "out/here",
+        "--json",
+    ]
+    assert call(monkeypatch, *words) == 0
+    many, two = json.loads(capsys.readouterr().out)
+    assert (many["study"], len(many["rows"])) == ("some-table1", 50)
+    assert (two["scale"], [row["seeds"] for row in two["rows"]]) == ("paper", [1, 1])
+    assert two["files"]["json"] == "out/here/some-figure2.json"
+    kept = json.loads((tmp_path / "out/here/some-figure2.json").read_text())
+    assert kept == {name: value for name, value in two.items() if name != "files"}
+    assert len(list((tmp_path / "kept").glob("[!.]*/run.json"))) == 2
+
+
+def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "some-table1") == 0
+    shown = capsys.readouterr().out
+    assert "│ 39 " in shown
+    assert "│ 40 " not in shown
+    assert "10 more rows are in studies/some-table1.csv\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name a study to reproduce, or ask for all names with --list"),
+        (["some-table2"], "study must be one of some-figure2, some-table1; got 'some-table2'"),
+        (["some-table1", "nothing"], "study must be one of some-figure2, some-table1; got 'nothing'"),
+        (["some-table1", "--scale", "large"], "scale must be one of paper, quick; got 'large'"),
+        (["some-table1", "--seeds", "0"], "seeds must be a whole number of at least 1, got 0"),
+        (["some-table1", "--device", "abacus"], "device must be one of cpu, cuda; got 'abacus'"),
+        (["some-table1", "--engine", "steam"], "engine must be one of local, ray; got 'steam'"),
+        (["some-table1", "--address", "auto"], "--address is an option of --engine ray, got --engine local"),
+        (["some-table1", "--output", "/dev/null/out"], "must be a folder that can be written in"),
+    ],
+)
+def test_mistakes_are_one_sentence_before_anything_is_trained(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert said in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

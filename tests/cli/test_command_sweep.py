@@ -1,0 +1,119 @@
+"""`vaescope sweep`: the plan, the table for people, machines and files; mistakes are one sentence."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vaescope.cli import main
+
+TEXT = """
+[data]
+name = "digits"
+[model]
+net = {name = "mlp", encoder_widths = [8], decoder_widths = [8]}
+latents = 2
+[training]
+steps = 4
+batch = 16
+[grid]
+"objective.beta" = [4, 1]
+seed = [0, 1]
+[measure]
+items = 60
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.toml").write_text(TEXT)
+    return tmp_path / "sweep.toml"
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:
+    monkeypatch.setattr("sys.argv", ["vaescope", "sweep", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_a_dry_run_prints_the_plan_and_leaves_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, file, "--dry-run", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "to do" in shown
+    assert "0 to 1" in shown
+    assert shown.splitlines()[-1].startswith("4 runs in 1 jobs, 0 done; the others take about 0 s one after another")
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_the_plan_for_machines_knows_what_is_done(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, file, "--dry-run", "--json") == 0
+    before = json.loads(capsys.readouterr().out)
+    assert before["jobs"][0]["state"] == "to do"
+    assert call(monkeypatch, file) == 0
+    capsys.readouterr()
+    assert call(monkeypatch, file, "--dry-run", "--json") == 0
+    after = json.loads(capsys.readouterr().out)
+    assert (after["jobs"][0]["runs"], after["jobs"][0]["state"], after["jobs"][0]["seconds"]) == (4, "done", None)
+    assert after["summary"].startswith("4 runs in 1 jobs, 4 done;")
+
+
+def test_the_table_for_people_has_what_differs(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, file, "--runs", "kept here") == 0
+    shown = capsys.readouterr().out
+    head = shown.splitlines()[1]
+    assert all(name in head for name in ("id", "beta", "seed", "test_loss"))
+    assert "learning_rate" not in head
+    assert "train_loss" not in head
+    assert shown.splitlines()[-1] == ("4 runs; ask them with `vaescope runs sql --runs 'kept here' \"SELECT ...\"`")
+    assert len(list((file.parent / "kept here").glob("[!.]*/run.json"))) == 4
+
+
+def test_machines_and_files_have_all_of_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, file, "--json", "--csv", "table.csv", "--workers", "1") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["beta"], row["seed"]) for row in rows] == [(4.0, 0), (4.0, 1), (1.0, 0), (1.0, 1)]
+    with (file.parent / "table.csv").open(newline="") as table:
+        written = list(csv.DictReader(table))
+    assert [row["id"] for row in written] == [row["id"] for row in rows]
+    assert [float(row["test_loss"]) for row in written] == [row["test_loss"] for row in rows]
+    assert list(written[0]) == list(rows[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["absent.toml"], "absent.toml must be a text file that can be read"),
+        (["sweep.toml", "--engine", "steam"], "engine must be one of local, ray; got 'steam'"),
+        (["sweep.toml", "--address", "auto"], "--address is an option of --engine ray, got --engine local"),
+        (["sweep.toml", "--engine", "ray", "--workers", "2"], "--workers is an option of --engine local"),
+        (["sweep.toml", "--workers", "0"], "workers must be a whole number of at least 1, got 0"),
+        (["sweep.toml", "--device", "abacus"], "device must be one of cpu, cuda; got 'abacus'"),
+        (["sweep.toml", "--csv", "missing/table.csv"], "must lie in a folder that is there"),
+        (["sweep.toml", "--csv", "."], "must be a file that can be written"),
+        (["wrong.toml"], "wrong.toml, line 8, training.steps: steps must be a whole number of at least 1, got 0."),
+    ],
+)
+def test_mistakes_are_one_sentence_before_anything_is_trained(
+    words: list[str], said: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file.parent / "wrong.toml").write_text(TEXT.replace("steps = 4", "steps = 0"))
+    assert call(monkeypatch, *words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert said in error
+    assert error.count("\n") == 1
+    assert {path.name for path in file.parent.iterdir()} == {"sweep.toml", "wrong.toml"}

@@ -1,0 +1,233 @@
+"""Rows of runs: kept beside finished ones, computed for the others, whatever another process does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vaescope
+from vaescope.errors import NonFiniteError, RunError
+from vaescope.numerics import polarised
+from vaescope.objectives import Beta, BetaTC
+from vaescope.objectives.strengths import SCHEDULES, telling
+from vaescope.runs import Run, Store, fit, fit_many, rows, summary
+from vaescope.runs.rows import row_in, rows_in
+from vaescope.training import Member
+
+DATA = np.random.default_rng(0).normal(size=(40, 5))
+SETTINGS: dict[str, Any] = {
+    "net": {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]},
+    "steps": 4,
+    "batch": 8,
+    "log_every": 2,
+    "evaluate_every": 4,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    members = [Member(1), Member(2, Beta(4.0, warm_up=10)), Member(3, seed=7)]
+    fit_many(DATA, members, runs=folder, **SETTINGS)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "runs"))
+
+
+def first(folder: Path) -> Path:
+    return min(file.parent for file in folder.glob("*/run.json"))
+
+
+def make_older(file: Path, than: Path) -> None:
+    times = than.stat()
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns - 1))
+
+
+def mark_kept(path: Path) -> None:
+    """The kept row says something that no computed one does."""
+    file = path / "summary.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "kept": 1}))
+
+
+def test_a_finished_run_keeps_its_row(folder: Path) -> None:
+    for run in Store(folder).runs():
+        assert json.loads((run.path / "summary.json").read_text()) == summary(run) == row_in(run.path)
+
+
+def test_rows_are_those_of_all_runs_by_id(folder: Path) -> None:
+    assert rows_in(folder) == [summary(run) for run in Store(folder).runs()]
+    for file in folder.glob("*/summary.json"):
+        file.unlink()
+    assert rows_in(folder) == [summary(run) for run in Store(folder).runs()]
+
+
+def test_a_failed_run_keeps_its_row(tmp_path: Path) -> None:
+    with pytest.raises(NonFiniteError):
+        fit(DATA * 1e30, 2, runs=tmp_path, **SETTINGS)
+    kept = json.loads((first(tmp_path) / "summary.json").read_text())
+    assert kept["status"] == "failed"
+    assert rows_in(tmp_path) == [kept]
+
+
+def test_the_kept_row_is_read(folder: Path) -> None:
+    mark_kept(first(folder))
+    assert [row.get("kept") for row in rows_in(folder)] == [1, None, None]
+
+
+@pytest.mark.parametrize("newer", ["run.json", "history.jsonl"])
+def test_a_kept_row_older_than_the_run_is_not_read(newer: str, folder: Path) -> None:
+    path = first(folder)
+    mark_kept(path)
+    make_older(path / "summary.json", than=path / newer)
+    assert row_in(path) == summary(Run.open(path))
+
+
+@pytest.mark.parametrize("content", [b"", b'{"id": "a", "sta', b"3", b"[]", b"{}", b'{"id": "a"}', b"\xff\xfe"])
+def test_a_damaged_kept_row_is_not_read(content: bytes, folder: Path) -> None:
+    path = first(folder)
+    (path / "summary.json").write_bytes(content)
+    assert row_in(path) == summary(Run.open(path))
+
+
+def test_a_run_that_trains_again_has_no_kept_row(folder: Path) -> None:
+    run = Run.open(first(folder))
+    again = Run.create(run.path, run.configuration, {})
+    assert not (run.path / "summary.json").exists()
+    assert row_in(run.path) == summary(again)
+    assert summary(again)["status"] == "training"
+
+
+def test_a_history_that_was_cut_is_named_though_a_run_finished_with_it(folder: Path) -> None:
+    path = first(folder)
+    (path / "history.jsonl").write_text('{"step": 2, "split": "train", "loss": 1.0}\n')
+    run = Run.open(path)
+    Run.create(path, run.configuration, {}).finish(run.model)
+    with pytest.raises(RunError, match=r"history\.jsonl must reach step 4"):
+        rows_in(folder)
+
+
+def test_a_damaged_record_is_named(folder: Path) -> None:
+    file = first(folder) / "run.json"
+    file.write_text(file.read_text().replace('"seed": 0', '"seed": 1'))
+    (file.parent / "summary.json").unlink()
+    with pytest.raises(RunError, match=rf"{file.parent.name}/run\.json is damaged or from another version"):
+        rows_in(folder)
+
+
+def test_measurements_are_columns_and_stand_for_values_of_the_same_name(folder: Path) -> None:
+    path = first(folder)
+    own = summary(Run.open(path))
+    results = {"regime": {"asked": {}, "values": {"active": 9, "rate": 1.5}}, "mig": {"values": {"mig": None}}}
+    (path / "results.json").write_text(json.dumps(results))
+    assert own["active"] != 9
+    assert row_in(path) == {**own, "active": 9, "rate": 1.5, "mig": None}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"3", b'{"mig": 3}', b'{"mig": {}}', b'{"mig": {"values": {"mig": [1]}}}', b"\xff"]
+)
+def test_damaged_measurements_are_named(content: bytes, folder: Path) -> None:
+    (first(folder) / "results.json").write_bytes(content)
+    with pytest.raises(RunError, match=rf"{first(folder).name}/results\.json is damaged .*Delete it to measure again"):
+        rows_in(folder)
+
+
+def test_folders_and_files_that_are_no_runs_are_passed_over(folder: Path) -> None:
+    expected = rows_in(folder)
+    (folder / "empty").mkdir()
+    (folder / ".ensembles" / "abc").mkdir(parents=True)
+    (folder / "notes.txt").write_text("no run")
+    (folder / "half").mkdir()
+    (folder / "half" / "summary.json").write_text("{}")
+    assert rows_in(folder) == expected
+    assert rows_in(folder / "notes.txt") == rows_in(folder / "not there") == []
+
+
+def test_a_run_that_vanishes_while_it_is_listed_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, expected = rows.run_folders(folder), rows_in(folder)
+    shutil.rmtree(found[0])
+    (found[1] / "run.json").unlink()
+    monkeypatch.setattr(rows, "run_folders", lambda _: found)
+    assert rows_in(folder) == expected[2:]
+
+
+def test_a_folder_that_is_being_deleted_is_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = first(folder)
+    (path / "summary.json").unlink()
+    (path / "history.jsonl").unlink()
+    monkeypatch.setattr(rows.time, "sleep", lambda _: shutil.rmtree(path))
+    assert path.name not in [row["id"] for row in rows_in(folder)]
+
+
+WRITER = """
+import shutil, sys
+from pathlib import Path
+from vaescope.runs import Run
+from vaescope.runs.journal import Journal
+folder, source = Path(sys.argv[1]), Run.open(sys.argv[2])
+model, history, path = source.model, source.history, folder / source.id
+print(flush=True)
+while True:
+    path.mkdir()
+    run = Run.create(path, source.configuration, {})
+    Journal(path).replace([])
+    for row in history:
+        Journal(path).append([row])
+    run.finish(model)
+    shutil.rmtree(path)
+"""
+
+
+def test_a_listing_while_another_process_writes_never_fails(made: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(vaescope.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path), str(first(made))], stdout=subprocess.PIPE, env=environment
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        seen, end = set(), time.monotonic() + 2
+        while time.monotonic() < end:
+            seen |= {(row["status"], row["step"]) for row in rows_in(tmp_path)}
+        assert writer.poll() is None
+        writer.kill()
+    assert {status for status, _ in seen} == {"training", "complete"}
+    assert {step for status, step in seen if status == "complete"} == {4}
+
+
+def test_listing_loads_no_torch(folder: Path) -> None:
+    code = "import sys, vaescope as vs; print(len(vs.runs.table(sys.argv[1])), 'torch' in sys.modules)"
+    training = Run.open(first(folder))
+    Run.create(training.path, training.configuration, {})
+    environment = {**os.environ, "PYTHONPATH": str(Path(vaescope.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.split() == ["3", "False"]
+
+
+def test_the_names_of_types_and_schedules_are_those_of_their_packages() -> None:
+    assert rows.TYPES == polarised.TYPES
+    assert rows.SCHEDULES == SCHEDULES
+
+
+@pytest.mark.parametrize("objective", [Beta(2.0), Beta(2.0, warm_up=5), Beta(1, free_bits=0.5), BetaTC(3.0)])
+def test_strengths_are_those_that_the_objective_tells(objective: Any, tmp_path: Path) -> None:
+    run = fit(DATA, 2, objective=objective, runs=tmp_path, **SETTINGS)
+    told = telling(run.configuration.member.objective)
+    own = summary(run)
+    assert list(told) == [name for name in own if name in told]
+    assert {name: own[name] for name in told} == told
+    assert set(own) & set(SCHEDULES) == set(told) & set(SCHEDULES)

@@ -1,0 +1,305 @@
+"""Sweeps: what a grid means, how runs group into jobs, and tables that do not depend on how often they were stopped."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vaescope
+from vaescope.errors import ConfigurationError, NonFiniteError, UnknownNameError
+from vaescope.runs import Run
+from vaescope.runs.measuring import FILE, Measure
+from vaescope.runs.sweep import Sweep, check_place, is_done, jobs_of
+from vaescope.runs.sweeping import plan, rows_of, run_sweep, runs_of, train_jobs
+
+SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+LARGE = {"name": "mlp", "encoder_widths": [400, 200], "decoder_widths": [200, 400]}
+
+
+def digits(grid: dict[str, Any], **more: Any) -> Sweep:
+    settings = {"net": SMALL, "steps": 4, "batch": 16, "monitor_every": 0, **more.pop("settings", {})}
+    return Sweep("digits", settings, {"latents": 2, **more.pop("member", {})}, grid=grid, **more)
+
+
+def quietly(sweep: Sweep, folder: Path, **options: Any) -> list[dict[str, Any]]:
+    return run_sweep(sweep, runs=folder, device="cpu", progress=False, **{"workers": 1, **options})
+
+
+def test_trials_are_all_combinations_the_last_place_varying_fastest() -> None:
+    trials = digits({"latents": [2, 3], "seed": [0, 1, 2]}).trials()
+    assert [(one.member.latents, one.member.seed) for one in trials] == [(n, s) for n in (2, 3) for s in (0, 1, 2)]
+
+
+def test_a_sweep_without_a_grid_is_one_run() -> None:
+    (trial,) = digits({}).trials()
+    assert (trial.data, trial.member.latents, trial.settings["steps"]) == ("digits", 2, 4)
+
+
+def test_an_option_goes_into_the_part_that_was_chosen_whatever_the_order_of_places() -> None:
+    other = {"name": "mlp", "encoder_widths": [4], "decoder_widths": [4]}
+    trials = digits({"net.encoder_widths": [[5], [6]], "net": [SMALL, other], "data.split": ["a"]}).trials()
+    assert [one.settings["net"]["encoder_widths"] for one in trials] == [[5], [5], [6], [6]]
+    assert [one.settings["net"]["decoder_widths"] for one in trials] == [[8], [4], [8], [4]]
+    assert trials[0].data == {"name": "digits", "split": "a"}
+
+
+def test_a_name_of_a_part_becomes_a_table_when_the_grid_has_its_options() -> None:
+    (trial,) = digits({"likelihood.variance": [0.5]}, settings={"likelihood": "gaussian"}).trials()
+    assert trial.settings["likelihood"] == {"name": "gaussian", "variance": 0.5}
+
+
+def test_the_values_of_the_grid_go_before_those_beside_it() -> None:
+    sweep = digits({"objective.beta": [4.0], "steps": [7]}, objective={"name": "beta", "beta": 2.0})
+    (trial,) = sweep.trials()
+    assert (trial.member.objective.beta, trial.settings["steps"]) == (4.0, 7)
+
+
+def test_an_option_without_its_part_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"the grid's prior\.scale needs a prior that it is an option of"):
+        digits({"prior.scale": [1.0]}).trials()
+
+
+@pytest.mark.parametrize(
+    "place", ["latents", "seed", "learning_rate", "steps", "net", "objective", "data", "objective.beta", "data.items"]
+)
+def test_places_of_the_grid(place: str) -> None:
+    check_place(place)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("latent", r"a place in the grid must be one of .*; got 'latent'. Did you mean 'latents'"),
+        ("objectiv.beta", r"the part of a place in the grid must be one of .*; got 'objectiv'"),
+        ("latents.beta", r"the part of a place in the grid must be one of .*; got 'latents'"),
+        ("device", r"a place in the grid must be one of .*; got 'device'"),
+        ("runs", r"a place in the grid must be one of .*; got 'runs'"),
+    ],
+)
+def test_a_place_that_no_run_has_is_refused(place: str, said: str) -> None:
+    with pytest.raises(UnknownNameError, match=said):
+        check_place(place)
+    with pytest.raises(UnknownNameError, match=said):
+        digits({place: [1]})
+
+
+@pytest.mark.parametrize("values", [[], "01", 3, {"a": 1}])
+def test_a_place_must_have_a_list_of_values(values: Any) -> None:
+    with pytest.raises(ConfigurationError, match="the grid's seed must be a list of at least one value"):
+        digits({"seed": values})
+
+
+def test_unknown_settings_and_fields_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match=r"setting must be one of .*; got 'stepz'"):
+        digits({}, settings={"stepz": 1})
+    with pytest.raises(UnknownNameError, match=r"field of a member must be one of .*; got 'beta'"):
+        digits({}, member={"beta": 1})
+
+
+def test_small_nets_train_in_company_and_large_ones_alone() -> None:
+    grid = {"seed": [0, 1, 2], "objective.beta": [1.0, 4.0]}
+    assert [len(job.ids) for job in jobs_of(digits(grid))] == [6]
+    assert [len(job.ids) for job in jobs_of(digits(grid, settings={"net": LARGE}))] == [1] * 6
+    assert [len(job.ids) for job in jobs_of(digits(grid, settings={"net": LARGE}), "cuda:1")] == [6]
+
+
+def test_at_most_sixty_four_train_in_company() -> None:
+    jobs = jobs_of(digits({"seed": list(range(70))}))
+    assert [len(job.ids) for job in jobs] == [64, 6]
+    assert [job.number for job in jobs] == [0, 1]
+
+
+def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
+    objectives = [{"name": "beta"}, {"name": "beta_tc"}]
+    jobs = jobs_of(digits({"objective": objectives, "steps": [4, 5], "seed": [0, 1]}))
+    assert [len(job.ids) for job in jobs] == [2, 2, 2, 2]
+    assert len({type(job.members[0].objective) for job in jobs}) == 2
+    assert sorted(job.settings["steps"] for job in jobs) == [4, 4, 5, 5]
+
+
+def test_members_stand_in_the_order_of_their_ids_and_know_their_places() -> None:
+    sweep = digits({"seed": [3, 1, 2, 0]})
+    (job,) = jobs_of(sweep)
+    assert list(job.ids) == sorted(job.ids)
+    seeds = [3, 1, 2, 0]
+    assert [seeds[place] for place in job.places] == [member.seed for member in job.members]
+
+
+def test_jobs_do_not_depend_on_the_order_of_the_grid() -> None:
+    one, other = (jobs_of(digits({"seed": seeds})) for seeds in ([0, 1, 2], [2, 0, 1]))
+    assert [job.name for job in one] == [job.name for job in other]
+
+
+def test_equal_runs_are_there_once() -> None:
+    (job,) = jobs_of(digits({"seed": [0, 1, 0], "objective.beta": [1, 1.0]}))
+    assert len(job.ids) == 2
+    assert sorted(job.places) == [0, 2]
+
+
+def test_equal_runs_in_other_words_are_there_once_too() -> None:
+    same = digits({"data": ["digits", {"name": "digits"}], "likelihood": ["bernoulli", None], "seed": [0, 1]})
+    jobs = jobs_of(same)
+    identities = [identity for job in jobs for identity in job.ids]
+    assert len(identities) == len(set(identities)) == 2
+    assert [job.number for job in jobs] == list(range(len(jobs)))
+
+
+def test_data_are_opened_once_for_all_that_ask() -> None:
+    opened: dict[str, Any] = {}
+    jobs_of(digits({"steps": [4, 5]}), opened=opened)
+    (kept,) = opened.values()
+    jobs_of(digits({}), opened=opened)
+    assert list(opened.values()) == [kept]
+
+
+def test_a_job_can_be_sent_to_another_process() -> None:
+    (job,) = jobs_of(digits({"seed": [0, 1]}, measure=Measure(("mig",), items=50)))
+    assert pickle.loads(pickle.dumps(job)) == job
+
+
+def test_a_sweep_trains_once_and_its_table_goes_as_the_grid(tmp_path: Path) -> None:
+    sweep = digits({"objective.beta": [4.0, 1.0], "seed": [1, 0]}, measure=Measure(items=60))
+    (job,) = jobs_of(sweep)
+    assert not is_done(job, tmp_path)
+    rows = quietly(sweep, tmp_path)
+    assert [(row["beta"], row["seed"]) for row in rows] == [(4.0, 1), (4.0, 0), (1.0, 1), (1.0, 0)]
+    assert all(row["status"] == "complete" and row["active"] + row["mixed"] + row["passive"] == 2 for row in rows)
+    assert is_done(job, tmp_path)
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert quietly(sweep, tmp_path) == rows
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
+    assert [run.id for run, _ in runs_of([job], tmp_path)] == [row["id"] for row in rows]
+
+
+def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
+    sweep = digits({"seed": [0, 1]}, measure=Measure(items=60))
+    rows = quietly(sweep, tmp_path)
+    more = jobs_of(digits({"seed": [0, 1]}, measure=Measure(items=70)))
+    assert not is_done(more[0], tmp_path)
+    (tmp_path / rows[1]["id"] / FILE).unlink()
+    (job,) = jobs_of(sweep)
+    assert not is_done(job, tmp_path)
+    model = tmp_path / rows[0]["id"] / "model.safetensors"
+    before = model.stat().st_mtime_ns
+    train_jobs([job], tmp_path, "local", "cpu", False)
+    assert is_done(job, tmp_path)
+    assert model.stat().st_mtime_ns == before
+    assert rows_of([job], tmp_path) == rows
+
+
+def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> None:
+    quietly(digits({"steps": [4]}), tmp_path)
+    planned = plan(digits({"steps": [4, 5], "seed": [0]}), runs=tmp_path, device="cpu")
+    assert [(row["runs"], row["state"]) for row in planned.rows()] == [(1, "done"), (1, "to do")]
+    assert planned.rows()[0]["seconds"] is None
+    assert planned.rows()[1]["seconds"] > 0
+    assert planned.summary().startswith("2 runs in 2 jobs, 1 done; the others take about 0 s one after another and ")
+    assert len(list(tmp_path.glob("[!.]*/run.json"))) == 1
+
+
+def test_the_error_of_a_diverging_run_survives_the_way_from_another_process() -> None:
+    error = NonFiniteError("loss at step 3", term="loss", member=1, step=3, items=[5, 6])
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == "loss at step 3"
+    assert (copy.term, copy.member, copy.step, copy.items) == ("loss", 1, 3, [5, 6])
+
+
+@pytest.mark.slow
+def test_a_run_that_diverges_in_another_process_is_named(tmp_path: Path) -> None:
+    wild = digits({"likelihood": ["gaussian", "laplace"]}, member={"learning_rate": 1e30}, settings={"steps": 30})
+    with pytest.raises(NonFiniteError, match="step") as met:
+        quietly(wild, tmp_path, workers=2)
+    assert met.value.step >= 1
+    failed = [Run.open(path) for path in tmp_path.glob("[!.]*") if (path / "run.json").exists()]
+    assert "failed" in {run.status for run in failed}
+
+
+WORKER = """
+import sys
+from vaescope.runs.sweep_file import read_sweep
+from vaescope.runs.sweeping import run_sweep
+sweep = read_sweep(sys.argv[1])
+print("started", flush=True)
+run_sweep(sweep, runs=sys.argv[2], device="cpu", progress=False, checkpoint_seconds=0.1, workers=int(sys.argv[3]))
+"""
+BIG = """
+[data]
+name = "dsprites-small"
+[model]
+net = {name = "mlp", encoder_widths = [4], decoder_widths = [4]}
+[training]
+steps = 40
+batch = 8
+log_every = 10
+evaluate_every = 20
+evaluation_items = 64
+monitor_every = 0
+learning_rate = 1e-3
+[grid]
+latents = [1, 2, 3, 4, 5, 6]
+"objective.beta" = [0.5, 1, 2, 4, 8, 16]
+seed = [0, 1, 2, 3]
+[measure]
+items = 50
+"""
+# Ctrl-C, a kill of all, and a kill of the one process that the others work for.
+ENDS = [
+    (signal.SIGINT, True, 1),
+    (signal.SIGKILL, True, 1),
+    (signal.SIGKILL, False, 2),
+    (signal.SIGINT, True, 2),
+    (signal.SIGKILL, True, 1),
+]
+
+
+def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, workers: int, delay: float) -> bool:
+    """Begin the sweep and end it after a while; whether it was still at work."""
+    sources = str(Path(vaescope.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [sources, os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(file), str(folder), str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    time.sleep(delay)
+    at_work = process.poll() is None
+    if at_work:
+        (os.killpg if everyone else os.kill)(process.pid, end)
+    # The pipes close when the last process that holds them is gone: nobody is left behind.
+    process.communicate(timeout=60)
+    return at_work
+
+
+@pytest.mark.slow
+def test_a_sweep_stopped_five_times_gives_the_same_table_as_one_in_peace(tmp_path: Path) -> None:
+    from vaescope.runs.sweep_file import read_sweep
+
+    file = tmp_path / "sweep.toml"
+    file.write_text(BIG)
+    began = time.monotonic()
+    whole = quietly(read_sweep(file), tmp_path / "whole")
+    length = time.monotonic() - began
+    assert len(whole) == 36 * 4
+    moments = random.Random(0)
+    hits = [
+        # Others load everything once more before they work.
+        interrupted(file, tmp_path / "stopped", *end, delay=moments.uniform(0.02, 0.25) * length + 4 * (end[2] - 1))
+        for end in ENDS
+    ]
+    assert sum(hits) >= 3
+    assert quietly(read_sweep(file), tmp_path / "stopped") == whole
+    assert not list((tmp_path / "stopped" / ".ensembles").iterdir())
