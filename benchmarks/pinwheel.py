@@ -18,8 +18,6 @@ from statistics import fmean, stdev
 warnings.filterwarnings("ignore")
 
 import torch
-from torch import Tensor
-from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
 from vaescope.data import open_dataset
 from vaescope.likelihoods import Gaussian
@@ -27,42 +25,15 @@ from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Decomposition
 from vaescope.priors import Mixture
-from vaescope.regime import mutual_information_bound
-from vaescope.representation import Representation, encode
+from vaescope.representation import encode
+from vaescope.studies.mathieu_pinwheel import MEASURES, VARIANCE, measured
 from vaescope.training import AMSGrad, Member, Plan, Trainer
 
-MEASURES = {
-    "KL(p, q)": "prior mass that no code covers",
-    "KL(q, p)": "codes where the prior has little mass",
-    "I(x; z)": "nats, at most log 400 = 5.99; telling four clusters apart takes log 4 = 1.39",
-    "sd": "mean standard deviation of q(z|x); a cluster's is .173",
-}
-DRAWS, VARIANCE = 4000, 0.03
 BEGAN = time.monotonic()
 
 
 def say(text: str) -> None:
     print(f"[{time.monotonic() - BEGAN:6.1f} s] {text}", flush=True)
-
-
-def gaussians(means: Tensor, variances: Tensor) -> MixtureSameFamily:
-    return MixtureSameFamily(Categorical(torch.ones(len(means))), Independent(Normal(means, variances.sqrt()), 1))
-
-
-def measured(codes: Representation) -> dict[str, float]:
-    """Overlap, and match of aggregate posterior and prior, in the order of MEASURES."""
-    torch.manual_seed(0)
-    centres = torch.tensor(Mixture().means, dtype=torch.float64)
-    wanted = gaussians(centres, torch.full_like(centres, VARIANCE))
-    aggregate = gaussians(codes.mean.double(), codes.variance.double())
-    z, own = wanted.sample((DRAWS,)), aggregate.sample((DRAWS,))
-    values = (
-        float((wanted.log_prob(z) - aggregate.log_prob(z)).mean()),
-        float((aggregate.log_prob(own) - wanted.log_prob(own)).mean()),
-        mutual_information_bound(codes.mean, codes.variance, codes.sample).information,
-        float(codes.variance.sqrt().mean()),
-    )
-    return dict(zip(MEASURES, values, strict=True))
 
 
 def trained(options: argparse.Namespace, pairs: list[tuple[float, float]]) -> list[list[dict[str, float]]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -21,6 +23,16 @@ def text(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> str:
+    """The rows as text with commas, with the named columns, or all in order of first appearance."""
+    written = io.StringIO()
+    chosen = columns_of(rows) if names is None else names
+    writer = csv.DictWriter(written, chosen, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return written.getvalue()
 
 
 def table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = MOST_ROWS) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import random
@@ -224,9 +225,11 @@ def test_a_run_that_diverges_in_another_process_is_named(tmp_path: Path) -> None
 
 
 WORKER = """
-import sys
+import signal, sys
 from vaescope.runs.sweep_file import read_sweep
 from vaescope.runs.sweeping import run_sweep
+# A shell may have begun all this with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sweep = read_sweep(sys.argv[1])
 print("started", flush=True)
 run_sweep(sweep, runs=sys.argv[2], device="cpu", progress=False, checkpoint_seconds=0.1, workers=int(sys.argv[3]))
@@ -261,8 +264,8 @@ ENDS = [
 ]
 
 
-def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, workers: int, delay: float) -> bool:
-    """Begin the sweep and end it after a while; whether it was still at work."""
+def begun(file: Path, folder: Path, workers: int) -> subprocess.Popen[str]:
+    """A process of its own group that has read the file and begins to train."""
     sources = str(Path(vaescope.__file__).parents[1])
     path = os.pathsep.join(filter(None, [sources, os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
@@ -275,6 +278,12 @@ def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, w
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
+    return process
+
+
+def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, workers: int, delay: float) -> bool:
+    """Begin the sweep and end it after a while; whether it was still at work."""
+    process = begun(file, folder, workers)
     time.sleep(delay)
     at_work = process.poll() is None
     if at_work:
@@ -303,3 +312,36 @@ def test_a_sweep_stopped_five_times_gives_the_same_table_as_one_in_peace(tmp_pat
     assert sum(hits) >= 3
     assert quietly(read_sweep(file), tmp_path / "stopped") == whole
     assert not list((tmp_path / "stopped" / ".ensembles").iterdir())
+
+
+LONG = """
+[data]
+name = "digits"
+[model]
+net = {name = "mlp", encoder_widths = [400, 200], decoder_widths = [200, 400]}
+[training]
+steps = 10000000
+[grid]
+seed = [0, 1, 2, 3, 4, 5]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 1), (signal.SIGKILL, -9)])
+def test_processes_end_with_the_one_they_work_for_and_take_no_other_job(
+    end: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    file, folder = tmp_path / "sweep.toml", tmp_path / "runs"
+    file.write_text(LONG)
+    process = begun(file, folder, 2)
+    try:
+        while len(list(folder.glob("*/state.safetensors"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(end)
+        process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode in (code, -end)
+    assert len(list(folder.glob("[!.]*/run.json"))) == 2

@@ -32,6 +32,7 @@ def sweep(
     from vaescope.cli.tables import columns_of, print_json, print_table
     from vaescope.runs.sweep_file import read_sweep
     from vaescope.runs.sweeping import plan, run_sweep
+    from vaescope.showing import csv_text
 
     options = engine_options(engine, workers=workers, address=address)
     found = read_sweep(file)
@@ -49,7 +50,7 @@ def sweep(
         return
     rows = run_sweep(found, runs=runs, by=engine, device=device, **options)
     if csv is not None:
-        _write(rows, csv)
+        Path(csv).write_text(csv_text(rows), encoding="utf-8")
     if json:
         print_json(rows)
         return
@@ -84,14 +85,3 @@ def _check_file(path: str | None) -> None:
 
     if path is not None and Path(path).is_dir():
         raise ConfigurationError(f"{path!r} must be a file that can be written, it is a folder. Name a file in it.")
-
-
-def _write(rows: list[dict[str, Any]], path: str) -> None:
-    import csv
-
-    from vaescope.cli.tables import columns_of
-
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns_of(rows), restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

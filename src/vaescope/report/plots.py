@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vaescope.markup import Markup, element, join
+from vaescope.showing import csv_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -29,9 +28,4 @@ class Plot:
 
     def csv(self) -> str:
         """The rows as text with commas, the columns in the order they are met."""
-        names = list(dict.fromkeys(name for row in self.rows for name in row))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return csv_text(self.rows)

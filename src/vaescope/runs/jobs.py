@@ -18,7 +18,7 @@ def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
 
     On a CPU one thread: how many there are must not change the bits, and jobs run side by side.
     """
-    with _one_thread(device):
+    with one_thread(device):
         found = fit_many(
             job.data,
             list(job.members),
@@ -34,7 +34,8 @@ def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
 
 
 @contextmanager
-def _one_thread(device: str) -> Iterator[None]:
+def one_thread(device: str) -> Iterator[None]:
+    """One thread while work on a CPU lasts: how many there are must not change the numbers."""
     before = torch.get_num_threads()
     if torch.device(device).type == "cpu":
         torch.set_num_threads(1)

@@ -29,6 +29,10 @@ class Measure:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.metrics, str):
+            raise ConfigurationError(
+                f"metrics must be a list of names, got {self.metrics!r}. Write [{self.metrics!r}]."
+            )
         object.__setattr__(self, "metrics", tuple(self.metrics))
         for name in self.metrics:
             if name not in METRICS:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 
@@ -17,6 +20,8 @@ from vaescope.checks import whole_number
 from vaescope.errors import RunError
 from vaescope.runs.jobs import perform
 from vaescope.runs.sweep import Job
+
+STOPPING = 30.0  # seconds to write a checkpoint
 
 
 def local(
@@ -36,25 +41,49 @@ def local(
         return
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent) as pool:
-        waiting = {pool.submit(perform, job, runs, device, checkpoint_seconds): job for job in jobs}
+    reader, writer = context.Pipe(duplex=False)
+    with reader, writer, ProcessPoolExecutor(count, context, _begin, (reader,)) as pool:
+        waiting = {pool.submit(_perform, job, runs, device, checkpoint_seconds): job for job in jobs}
         try:
             yield from _as_done(waiting)
         except BaseException:
+            writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
-def _end_with_parent() -> None:
-    """A process whose parent was killed would train on, hold its locks, and then wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+def _begin(parent: Connection) -> None:
+    """What a new process does first: it waits, beside its work, for the end of the pipe from its parent.
+
+    The pipe ends when the parent stops, and when it was killed: its processes would train on and hold their locks.
+    """
+    # Ctrl-C reaches every process of a terminal at once; the parent passes it on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
-        wait_for([parent.sentinel])
+        wait_for([parent])
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(STOPPING)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _perform(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> None:
+    """Perform a job; stopped, its checkpoint is written, and the process ends before it takes another job."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        perform(job, runs, device, checkpoint_seconds)
+    except KeyboardInterrupt:
+        os._exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _stop(*_: object) -> None:
+    # Once is enough: a second signal would stop the writing of the checkpoint.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _workers(workers: int | None, jobs: int, device: str) -> int:
@@ -65,7 +94,7 @@ def _workers(workers: int | None, jobs: int, device: str) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), jobs))
 
 
-def _as_done(waiting: dict[Future[tuple[str, ...]], Job]) -> Iterator[Job]:
+def _as_done(waiting: dict[Future[None], Job]) -> Iterator[Job]:
     open_ones = set(waiting)
     while open_ones:
         done, open_ones = wait(open_ones, return_when=FIRST_COMPLETED)

@@ -1,0 +1,83 @@
+"""Studies: every table and figure of the five documents by its name, from runs to numbers beside the published ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vaescope.registry import lookup
+from vaescope.runs.jobs import one_thread
+from vaescope.runs.sweeping import device_of
+from vaescope.studies import (
+    bonheme_classifier,
+    bonheme_correlation,
+    bonheme_dependence,
+    bonheme_identifiable,
+    bonheme_similarity,
+    bonheme_sizes_dimensions,
+    bonheme_sizes_elbows,
+    bonheme_sizes_tables,
+    bonheme_types,
+    clapham_codes,
+    clapham_collapse,
+    mathieu_pinwheel,
+    mathieu_priors,
+    mathieu_sparsity,
+    pastrana_curves,
+    pastrana_pictures,
+    rolinek_figures,
+    rolinek_tables,
+    rolinek_toy,
+)
+from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
+from vaescope.studies.published import published_cells
+from vaescope.studies.study import Cell, Findings, Reproduction, Scale, Study
+
+MODULES = (
+    bonheme_classifier,
+    bonheme_correlation,
+    bonheme_dependence,
+    bonheme_identifiable,
+    bonheme_similarity,
+    bonheme_sizes_dimensions,
+    bonheme_sizes_elbows,
+    bonheme_sizes_tables,
+    bonheme_types,
+    clapham_codes,
+    clapham_collapse,
+    mathieu_pinwheel,
+    mathieu_priors,
+    mathieu_sparsity,
+    pastrana_curves,
+    pastrana_pictures,
+    rolinek_figures,
+    rolinek_tables,
+    rolinek_toy,
+)
+STUDIES: dict[str, Study] = {study.name: study for module in MODULES for study in module.STUDIES}
+
+__all__ = [
+    "STUDIES",
+    "Cell",
+    "Findings",
+    "Histograms",
+    "Lines",
+    "Matrix",
+    "Pictures",
+    "Reproduction",
+    "Scale",
+    "Study",
+    "reproduce",
+]
+
+
+def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
+    """Train what is missing of a study, measure, and set our numbers beside the published ones.
+
+    `options` are those of `Scale`: seeds, runs, device, by, options, progress.
+    """
+    study = lookup(STUDIES, name, "study")
+    chosen = Scale(scale, **options)
+    # Small nets gain nothing from more threads, and lose much to them.
+    with one_thread(device_of(chosen.device)):
+        findings = study.work(chosen)
+    return Reproduction(study, chosen.name, findings, published_cells(name))

@@ -1,0 +1,171 @@
+"""Dependence of latents in mean and sampled codes (Bonheme, figures 6.6 to 6.8), and the annealed VAE (appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE
+from vaescope.regime import MeanAndSampled, mean_and_sampled
+from vaescope.regime.combinations import FULL, REPRESENTATIONS
+from vaescope.runs import Run
+from vaescope.studies.bonheme_settings import (
+    ANNEALED,
+    BETA_TC,
+    CARS,
+    COLOUR,
+    DIP_II,
+    DSPRITES,
+    NOISY,
+    NORB,
+    QUICK_DATA,
+    SCREAM,
+    THESIS,
+    TITLES,
+    Family,
+    codes_of,
+    data_there,
+    over,
+    rows_of,
+    trained,
+    types_of,
+)
+from vaescope.studies.bonheme_types import count_charts, counted
+from vaescope.studies.charts import Lines
+from vaescope.studies.study import Cell, Findings, Scale, Study
+
+# What is left of the codes -> the types that are kept; None keeps all.
+KEPT: dict[str, tuple[str, ...] | None] = {
+    "all": None,
+    "without passive": (ACTIVE, MIXED),
+    "active": (ACTIVE,),
+}
+MEASURES = {
+    "total correlation": "total_correlation",
+    "mutual information": "averaged_mutual_information",
+    "effective rank": "effective_rank",
+}
+PASSIVES = "passive latents"
+# Data of the thesis' figures, and what was trained on them: 6.7 and more, 6.6c, 6.8, 6.6a, 6.6b.
+PANELS = (
+    (DSPRITES, (DIP_II, BETA_TC)),
+    (COLOUR, (BETA_TC,)),
+    (NOISY, (BETA_TC,)),
+    (NORB, (BETA_TC,)),
+    (CARS, (DIP_II,)),
+)
+
+
+def dependence(scale: Scale) -> Findings:
+    """Figures 6.6 to 6.8: TC, MI and effective rank of all latents, without passive ones, and of active ones."""
+    notes: list[str] = []
+    there = data_there(scale, [name for name, _ in PANELS], notes)
+    panels = scale.pick([(name, (DIP_II, BETA_TC)) for name in there], [one for one in PANELS if one[0] in there])
+    cells = [cell for name, families in panels for family in families for cell in _measured(scale, family, name)]
+    return Findings(tuple(cells), tuple(_charts("Figures 6.6 to 6.8", cells)), tuple(notes))
+
+
+def annealed(scale: Scale) -> Findings:
+    """Figures B.1 to B.5: the annealed VAE has passive latents whatever its capacity, and they are correlated."""
+    notes: list[str] = []
+    cells: list[Cell] = []
+    numbers: list[Cell] = []
+    for name in data_there(scale, (DSPRITES, SCREAM, CARS), notes):
+        numbers += counted(scale, ANNEALED, name)
+        cells += _measured(scale, ANNEALED, name)
+    charts = (*count_charts("Figure B.1", numbers), *_charts("Figures B.2 to B.5", cells))
+    kinds = [
+        Cell({**_of(cell.of), "measure": f"{cell.of['type']} latents"}, cell.value, cell.sd, cell.count)
+        for cell in numbers
+        if cell.of["type"] != PASSIVE
+    ]
+    return Findings((*cells, *kinds), charts, tuple(notes))
+
+
+def kept(found: MeanAndSampled, representation: str, types: tuple[str, ...] | None, measure: str) -> float | None:
+    """A measure of the latents of some types; None where there are fewer than two of them."""
+    present = FULL if types is None else "+".join(kind for kind in types if kind in found.types)
+    return getattr(found.entry(representation, present), measure) if present else None
+
+
+def _of(of: Any) -> dict[str, Any]:
+    """Columns of a number that is of the latents, not of one representation of them."""
+    named = {name: of[name] for name in ("data", "objective", "strength")}
+    return {**named, "representation": "both", "latents": "all"}
+
+
+def _measured(scale: Scale, family: Family, data: str) -> list[Cell]:
+    cells: list[Cell] = []
+    for strength, runs in trained(scale, family, data).items():
+        found = [_compared(scale, run) for run in runs]
+        of = {"data": TITLES[data], "objective": family.title, "strength": strength}
+        passive = [one.types.count(PASSIVE) for one in found]
+        cells.append(over({**_of(of), "measure": PASSIVES}, passive, ""))
+        for representation in REPRESENTATIONS:
+            for latents, types in KEPT.items():
+                for title, measure in MEASURES.items():
+                    if title == "effective rank" and types is not None:
+                        continue  # relative to the latents it is of: the thesis compares it for all of them alone
+                    where = {**of, "representation": representation, "latents": latents, "measure": title}
+                    values = [kept(one, representation, types, measure) for one in found]
+                    cells.append(over(where, values, "fewer than two such latents"))
+    return cells
+
+
+def _compared(scale: Scale, run: Run) -> MeanAndSampled:
+    codes = codes_of(scale, run)
+    return mean_and_sampled(codes, types_of(codes))
+
+
+def _charts(figure: str, cells: Sequence[Cell]) -> list[Lines]:
+    rows = rows_of(cells)
+    charts = []
+    for data, objective in dict.fromkeys((row["data"], row["objective"]) for row in rows):
+        own = [row for row in rows if (row["data"], row["objective"]) == (data, objective)]
+        for title in MEASURES:
+            charts.append(
+                Lines(
+                    f"{figure}: {title}, {objective} on {data}",
+                    f"The {title} of the mean and the sampled codes: all latents, without passive ones, active ones.",
+                    [row for row in own if row["measure"] == title],
+                    *("strength", "value", "representation", "latents"),
+                    x_title="strength",
+                    y_title=title,
+                )
+            )
+        charts.append(
+            Lines(
+                f"{figure}: passive latents, {objective} on {data}",
+                "How many latents are passive, on average over seeds.",
+                [{**row, "strength": f"{row['strength']:g}"} for row in own if row["measure"] == PASSIVES],
+                *("strength", "value"),
+                kind="bars",
+                x_title="strength",
+                y_title="passive latents",
+            )
+        )
+    return charts
+
+
+STUDIES: tuple[Study, ...] = (
+    Study(
+        "bonheme-figure6.6-6.8",
+        f"{THESIS}, figures 6.6 to 6.8",
+        "Are mean codes more dependent than sampled ones because of their passive latents?",
+        "Published are lines alone. dSprites has both objectives and all measures here, the other data what the thesis "
+        "shows of them (6.6a beta-TC on SmallNORB, 6.6b DIP-VAE II on Cars3D, 6.6c beta-TC on colour dSprites, 6.7 "
+        "DIP-VAE II on dSprites, 6.8 beta-TC on noisy dSprites). The effective rank is that of the centred codes, as "
+        "the text defines it; the thesis' code took it of their covariance. Seeds in which fewer than two latents are "
+        f"left are not in the mean. {QUICK_DATA}",
+        dependence,
+    ),
+    Study(
+        "bonheme-appendixB",
+        f"{THESIS}, appendix B.1, figures B.1 to B.5",
+        "Why does the annealed VAE have passive latents whatever its capacity?",
+        "Published are bars and lines, and for Cars3D two numbers in the text. Scream dSprites need a picture to cut "
+        "patches from, which a study cannot be given. At quick scale the capacity is reached after a third of the "
+        f"steps, as in the thesis. {QUICK_DATA}",
+        annealed,
+    ),
+)

@@ -1,0 +1,96 @@
+"""Collapse of VAE and VGON as beta grows (Clapham and Grzes, figures 3 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vaescope.numerics.polarised import TYPES
+from vaescope.regime import point_of_total_collapse
+from vaescope.runs import Run
+from vaescope.runs.measuring import measure as measured
+from vaescope.studies.charts import Chart, Lines
+from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, Task, measure, trained
+from vaescope.studies.study import Cell, Findings, Scale, Study
+
+Values = Mapping[float, list[dict[str, float]]]
+
+
+def _divergence(scale: Scale) -> Findings:
+    """Figure 3: the mean divergence of the posterior from the prior, in nats, against beta."""
+    cells: list[Cell] = []
+    notes: list[str] = []
+    for task, runs in trained(scale, notes):
+        for model, by_beta in runs.items():
+            for beta, values in _values(scale, by_beta).items():
+                of = {"data": task.title, "model": TITLES[model], "beta": beta, "measure": "KLD"}
+                cells.append(Cell.over(of, [one["rate"] for one in values]))
+    rows = [{**cell.of, "KLD": cell.value, "sd": cell.sd} for cell in cells]
+    chart = Lines(
+        "KLD against beta",
+        "The divergence from the prior, in nats, falls as beta grows, in VAE and VGON.",
+        *(rows, "beta", "KLD", "model", "data"),
+        y_title="KLD, nats",
+    )
+    return Findings(tuple(cells), (chart,), tuple(notes))
+
+
+def _types(scale: Scale) -> Findings:
+    """Figures 4 (VGON) and 5 (VAE): how many latents are active, mixed and passive, against beta."""
+    cells: list[Cell] = []
+    charts: list[Chart] = []
+    notes: list[str] = []
+    for task, runs in trained(scale, notes):
+        rows, ends = [], []
+        for model, by_beta in runs.items():
+            found = _values(scale, by_beta)
+            ends.append(f"{TITLES[model]}: {_end(task, found)}")
+            for beta, values in found.items():
+                for kind in TYPES:
+                    of = {"data": task.title, "model": TITLES[model], "beta": beta, "type": kind}
+                    cells.append(Cell.over(of, [one[kind] for one in values]))
+                    rows.append({**of, "beta": f"{beta:g}", "latents": cells[-1].value, "sd": cells[-1].sd})
+        charts.append(
+            Lines(
+                f"Types of latents against beta, {task.title}",
+                f"Of {task.latents} latents, how many are active, mixed and passive. {'; '.join(ends)}.",
+                *(rows, "beta", "latents", "type", "model"),
+                kind="bars",
+            )
+        )
+    return Findings(tuple(cells), tuple(charts), tuple(notes))
+
+
+def _values(scale: Scale, by_beta: Mapping[float, list[Run]]) -> dict[float, list[dict[str, float]]]:
+    """Rate and types of every run, which were measured when it was done."""
+    found = {}
+    for beta, runs in by_beta.items():
+        rows = [measured(run, measure(scale)) for run in runs]
+        found[beta] = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    return found
+
+
+def _end(task: Task, found: Values) -> str:
+    """Where total collapse begins (section IV.D)."""
+    pairs = [(beta, int(one["passive"])) for beta, values in found.items() for one in values]
+    betas, passive = zip(*pairs, strict=True)
+    return point_of_total_collapse(betas, passive, task.latents).summary()
+
+
+STUDIES: tuple[Study, ...] = (
+    Study(
+        "clapham-figure3",
+        f"{PAPER}, Figure 3",
+        "Does the divergence of a VGON's posterior from its prior fall with beta as a VAE's does?",
+        f"{LEFT_OPEN} The figure is a picture without numbers, and does not say over which items the divergence is; "
+        "here it is over items trained on.",
+        _divergence,
+    ),
+    Study(
+        "clapham-figure4-5",
+        f"{PAPER}, Figures 4 and 5",
+        "Do a VGON's latents go from active to passive with beta as a VAE's do?",
+        f"{LEFT_OPEN} The figures are pictures without numbers. Types are by the rule of Bonheme's thesis: a mean "
+        "variance within 0.1 of 0 or of 1, itself of a variance below 0.1.",
+        _types,
+    ),
+)

@@ -1,0 +1,145 @@
+"""Figures 3, 4, 6 and 7 of Pastrana: the negative ELBO and the KL's share in it, by latents, weight and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vaescope.runs import Run
+from vaescope.studies.pastrana_runs import (
+    BETAS,
+    CHOSEN,
+    CONDITIONAL,
+    PLAIN,
+    QUICK_CHOSEN,
+    Material,
+    curves,
+    end_cells,
+    material,
+)
+from vaescope.studies.study import Cell, Findings, Scale, Study
+
+RISE = "negative ELBO above beta 1 (%)"
+BELOW = "negative ELBO below the unconditional (%)"
+COMPARED = (1, 10)
+
+
+def figure3(scale: Scale) -> Findings:
+    """Figure 3: the standard VAE with 3 to 200 latents."""
+    notes: list[str] = []
+    found = material(scale, notes)
+    if found is None:
+        return Findings((), (), tuple(notes))
+    groups = found.by_size(scale)
+    cells = [cell for size, runs in groups.items() for cell in end_cells({"data": found.label, "J": size}, runs)]
+    sentences = (
+        "Beyond ten latents the bound hardly improves, and no size overfits.",
+        "More latents make the KL a larger part of the bound.",
+    )
+    charts = curves({f"J = {size}": runs for size, runs in groups.items()}, "Standard VAE", sentences)
+    return Findings(tuple(cells), charts, tuple(notes))
+
+
+def figure4(scale: Scale) -> Findings:
+    """Figure 4: the beta-VAE with 10 latents at five weights of the KL."""
+    notes: list[str] = []
+    found = material(scale, notes)
+    if found is None:
+        return Findings((), (), tuple(notes))
+    groups = found.by_beta(scale, PLAIN)
+    cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
+    cells += [
+        Cell.over({**_at(found, beta), "measure": RISE}, _percent(groups[beta], groups[1])) for beta in BETAS[PLAIN][1:]
+    ]
+    sentences = (
+        "A larger weight of the KL costs a larger bound.",
+        "The share first grows with the weight, and falls again as latents become passive.",
+    )
+    charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, PLAIN, sentences)
+    return Findings(tuple(cells), charts, tuple(notes))
+
+
+def figure6(scale: Scale) -> Findings:
+    """Figure 6: the conditional beta-VAE with 10 latents at four weights, beside the one that knows no labels."""
+    notes: list[str] = []
+    found = material(scale, notes)
+    if found is None:
+        return Findings((), (), tuple(notes))
+    groups, others = found.by_beta(scale, CONDITIONAL), found.by_beta(scale, PLAIN)
+    cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
+    for beta, runs in groups.items():
+        below = [-change for change in _percent(runs, others[beta])]
+        cells.append(Cell.over({**_at(found, beta), "measure": BELOW}, below))
+    sentences = (
+        "With labels the bound is lower at every weight.",
+        "With labels the share of the KL falls earlier: what the label says need not be in the code.",
+    )
+    charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, CONDITIONAL, sentences)
+    return Findings(tuple(cells), charts, tuple(notes))
+
+
+def figure7(scale: Scale) -> Findings:
+    """Figure 7: with and without labels at the weights 1 and 10."""
+    notes: list[str] = []
+    found = material(scale, notes)
+    if found is None:
+        return Findings((), (), tuple(notes))
+    models = {model: found.by_beta(scale, model) for model in (PLAIN, CONDITIONAL)}
+    cells = [
+        cell
+        for model, groups in models.items()
+        for beta in COMPARED
+        for cell in end_cells({**_at(found, beta), "model": model}, groups[beta])
+    ]
+    sentences = (
+        "The bound is best with labels and weight 1, and worst without labels and weight 10.",
+        "At weight 10 labels leave less for the code to say.",
+    )
+    named: Mapping[str, Sequence[Run]] = {
+        f"{model}, beta = {found.weight(beta)}": groups[beta] for model, groups in models.items() for beta in COMPARED
+    }
+    return Findings(tuple(cells), curves(named, "With and without labels", sentences), tuple(notes))
+
+
+def _at(found: Material, beta: int) -> dict[str, Any]:
+    return {"data": found.label, "beta": found.weight(beta)}
+
+
+def _percent(runs: Sequence[Run], others: Sequence[Run]) -> list[float]:
+    """By how much the negative ELBO of each run is above that of the other with its seed."""
+    pairs = zip(runs, others, strict=True)
+    return [100 * (one.last("test")["loss"] / other.last("test")["loss"] - 1) for one, other in pairs]
+
+
+STUDIES = (
+    Study(
+        "pastrana-figure3",
+        "Pastrana, Figure 3",
+        "How do the ELBO of a standard VAE, and the KL's share in it, change with the number of latents?",
+        f"{CHOSEN} The curves are printed as pictures; the text gives two shares. {QUICK_CHOSEN}",
+        figure3,
+    ),
+    Study(
+        "pastrana-figure4",
+        "Pastrana, Figure 4",
+        "How do the ELBO of a beta-VAE, and the KL's share in it, change with beta?",
+        f"{CHOSEN} The text says that the share shrinks with beta but for 10, the caption that at 10 it is below that "
+        f"at 3 and 5. {QUICK_CHOSEN}",
+        figure4,
+    ),
+    Study(
+        "pastrana-figure6",
+        "Pastrana, Figure 6",
+        "What do labels change in the ELBO of a beta-VAE, and in the KL's share?",
+        f"{CHOSEN} The text has 15% less at every beta, and its own example at beta = 5 (160 and 140) is 12.5%. "
+        f"Section 2.2 speaks of a prior given the label; the author's code, as ours, keeps N(0, I). {QUICK_CHOSEN}",
+        figure6,
+    ),
+    Study(
+        "pastrana-figure7",
+        "Pastrana, Figure 7",
+        "How do VAE, beta-VAE and their conditional kin compare in the ELBO and the KL's share?",
+        f"{CHOSEN} {QUICK_CHOSEN}",
+        figure7,
+    ),
+)

@@ -1,0 +1,153 @@
+"""Clapham and Grzes at quick scale: collapse with beta, typical latents, similarity."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import torch
+
+from vaescope.runs.settings import Settings
+from vaescope.studies import Findings, Histograms, Matrix, Scale
+from vaescope.studies.clapham_codes import MEASURES, Latent, typical
+from vaescope.studies.clapham_codes import STUDIES as CODES
+from vaescope.studies.clapham_collapse import STUDIES as COLLAPSE
+from vaescope.studies.clapham_runs import QUICK_NOTE, sweep, tasks, trained
+
+STUDIES = {study.name: study for study in (*COLLAPSE, *CODES)}
+BETAS = (0.05, 0.1, 0.5, 1.0, 2.0, 2.5, 3.0)
+
+Work = Callable[[str], Findings]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """The findings of a study by its name; all share the runs that the first one trains."""
+    scale = Scale(runs=tmp_path_factory.mktemp("clapham"), device="cpu", progress=False, options={"workers": 1})
+    return lambda name: STUDIES[name].work(scale)
+
+
+def values(findings: Findings, **of: str) -> list[float]:
+    """The values of the cells that are of all this, in their order."""
+    cells = [cell for cell in findings.cells if all(cell.of[name] == value for name, value in of.items())]
+    return [math.nan if cell.value is None else cell.value for cell in cells]
+
+
+def latent(kind: str, beta: float, rate: float = 1.0, spread: float = 0.1) -> Latent:
+    return Latent(beta, kind, rate, torch.tensor([-1.0, 1.0]), torch.tensor([0.5 - spread, 0.5 + spread]))
+
+
+def test_published_parts_are_the_studies() -> None:
+    table = json.loads(files("vaescope.studies.published").joinpath("clapham.json").read_text(encoding="utf-8"))
+    assert {f"clapham-{part}" for part in table} == set(STUDIES)
+    assert all(part["source"] and part["cells"] == [] for part in table.values())
+
+
+def test_what_the_paper_leaves_open_is_said_in_every_study() -> None:
+    for study in STUDIES.values():
+        assert "names neither latents" in study.left_open
+        assert "pictures without numbers" in study.left_open or "picture without numbers" in study.left_open
+
+
+@pytest.mark.slow
+def test_the_divergence_falls_as_beta_grows_in_both_models(work: Work) -> None:
+    findings = work("clapham-figure3")
+    assert findings.notes == (QUICK_NOTE,)
+    for model in ("VAE", "VGON"):
+        found = values(findings, model=model)
+        assert len(found) == len(BETAS)
+        assert found == sorted(found, reverse=True)
+        assert found[0] > 5
+        assert found[-1] < 0.5
+
+
+@pytest.mark.slow
+def test_latents_go_from_active_to_passive_in_both_models(work: Work) -> None:
+    findings = work("clapham-figure4-5")
+    for model in ("VAE", "VGON"):
+        active, mixed, passive = (values(findings, model=model, type=kind) for kind in ("active", "mixed", "passive"))
+        assert [sum(three) for three in zip(active, mixed, passive, strict=True)] == [8] * len(BETAS)
+        assert active[0] > active[-1] == 0
+        assert passive[0] == 0
+        assert passive[-1] == 8
+    assert "total collapse from beta" in findings.charts[0].sentence
+
+
+@pytest.mark.slow
+def test_typical_latents_look_as_their_type_says(work: Work) -> None:
+    findings = work("clapham-figure6-9")
+    for model in ("VAE", "VGON"):
+        active, passive = (
+            dict(zip(MEASURES, values(findings, model=model, latent=kind), strict=True))
+            for kind in ("active", "passive")
+        )
+        assert active["mean of variances"] < 0.1
+        assert abs(passive["mean of variances"] - 1) < 0.1
+        assert abs(passive["mean of means"]) < 0.1
+        assert passive["sd of means"] < active["sd of means"]
+        assert passive["beta"] > active["beta"]
+    chart = findings.charts[1]
+    assert isinstance(chart, Histograms)
+    assert list(chart.groups) == ["VAE, means", "VAE, variances", "VGON, means", "VGON, variances"]
+    assert all(sum(counts) == 1000 for _, counts in chart.groups.values())
+
+
+@pytest.mark.slow
+def test_mean_codes_are_similar_and_those_of_near_betas_more_so(work: Work) -> None:
+    findings = work("clapham-figure10-14")
+    assert len(findings.cells) == 2 * 3 * len(BETAS) ** 2
+    assert all(cell.value is not None and 0 <= cell.value <= 1 for cell in findings.cells)
+    near, far = (
+        values(findings, models="VAE", representation="mean", beta="0.05", **{"other beta": beta})[0]
+        for beta in ("0.1", "3")
+    )
+    assert near > 0.9 > far
+    assert all(isinstance(chart, Matrix) and chart.matrix.shape == (7, 7) for chart in findings.charts)
+
+
+def test_typical_latents_are_picked_by_their_beta_and_spread() -> None:
+    latents = [
+        latent("active", 1.0, rate=9.0),
+        latent("active", 5.0, rate=2.0),
+        latent("active", 5.0, rate=3.0),
+        latent("passive", 5.0, rate=0.02),
+        latent("passive", 5.0, rate=0.01),
+        latent("passive", 25.0, rate=0.0),
+        latent("mixed", 5.0, spread=0.5),
+        latent("mixed", 25.0, spread=0.01),
+    ]
+    found = typical(latents)
+    assert {kind: (one.beta, one.rate) for kind, one in found.items()} == {
+        "active": (5.0, 3.0),
+        "passive": (5.0, 0.01),
+        "mixed, type 1": (25.0, 1.0),
+        "mixed, type 2": (5.0, 1.0),
+    }
+
+
+def test_a_type_that_no_latent_has_is_left_out() -> None:
+    assert list(typical([latent("active", 1.0), latent("mixed", 1.0)])) == ["active", "mixed, type 1"]
+
+
+def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data that are not there are noted, and nothing is trained of them."""
+    monkeypatch.setattr("vaescope.studies.clapham_runs.open_or_note", lambda name, notes: notes.append(f"no {name}"))
+    notes: list[str] = []
+    assert list(trained(Scale("paper", runs=tmp_path), notes)) == []
+    assert notes == ["no mnist", "no smallnorb", "no dsprites"]
+
+
+def test_runs_of_the_paper_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vaescope.studies.clapham_runs.open_or_note", lambda name, notes: name)
+    scale = Scale("paper")
+    for task in tasks(scale, []):
+        trials = sweep(scale, task).trials()
+        plan = Settings.of(trials[0].settings).plan(60_000)
+        assert (plan.steps, plan.batch) == (200 * 937, 64)
+        assert {trial.member.objective.beta for trial in trials} == {0.5, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0}
+        assert {trial.member.seed for trial in trials} == set(range(10))
+        assert {trial.settings["model"] for trial in trials} == {"vae", "vgon"}

@@ -1,0 +1,182 @@
+"""The studies of Rolinek et al. at quick scale: what they find, and that it can be set beside what is published."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from vaescope.data import open_dataset
+from vaescope.runs.settings import Settings
+from vaescope.studies.charts import Lines
+from vaescope.studies.published import published_cells
+from vaescope.studies.rolinek_figures import STUDIES as FIGURES
+from vaescope.studies.rolinek_runs import AE, LINEAR, NONLINEAR, PAPER, QUICK, SEEDS, SIGMA, VAE, tasks
+from vaescope.studies.rolinek_tables import STUDIES as TABLES
+from vaescope.studies.rolinek_toy import STUDIES as TOY
+from vaescope.studies.study import Findings, Reproduction, Scale
+
+STUDIES = {study.name: study for study in (*TOY, *TABLES, *FIGURES)}
+TABLE1, TABLE2 = "rolinek-table1", "rolinek-table2"
+
+
+class Quick:
+    """Findings by the name of their study, made when asked for, from runs in one folder, without public data."""
+
+    def __init__(self, runs: Path) -> None:
+        self.scale = Scale(runs=runs, progress=False)
+        self.found: dict[str, Findings] = {}
+
+    def __call__(self, name: str) -> Findings:
+        if name not in self.found:
+            self.found[name] = STUDIES[name].work(self.scale)
+        return self.found[name]
+
+    def value(self, name: str, **of: object) -> float:
+        """The value of the one cell that is of this."""
+        (cell,) = (cell for cell in self(name).cells if of.items() <= cell.of.items())
+        assert cell.value is not None
+        return cell.value
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return Quick(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(autouse=True)
+def without_public_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MNIST is not looked for, so that the same is trained on every machine."""
+    import vaescope.studies.rolinek_runs as module
+
+    whole = module.open_or_note
+
+    def only_built_in(name: str, notes: list[str], **options: object) -> object:
+        if "mnist" not in name:
+            return whole(name, notes, **options)
+        notes.append(f"data not found: {name}.")
+        return None
+
+    monkeypatch.setattr(module, "open_or_note", only_built_in)
+
+
+def test_the_numbers_of_equations_25_and_26_are_ours(quick: Quick) -> None:
+    found = Reproduction(STUDIES["rolinek-toy"], "quick", quick("rolinek-toy"), published_cells("rolinek-toy"))
+    beside = [row for row in found.rows() if row["published"] is not None]
+    assert len(beside) == 7
+    for row in beside:
+        assert row["ours"] == pytest.approx(row["published"], abs=0.05)
+
+
+def test_no_rotation_costs_less_than_orthogonal_columns(quick: Quick) -> None:
+    (chart,) = quick("rolinek-toy").charts
+    assert isinstance(chart, Lines)
+    costs = [row["value"] for row in chart.rows if row["of"] != "DtO"]
+    distances = [row["value"] for row in chart.rows if row["of"] == "DtO"]
+    assert costs.index(min(costs)) in (0, 90)
+    assert costs.index(max(costs)) == distances.index(max(distances)) == 45
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in STUDIES if name != "rolinek-toy"])
+def test_every_study_has_finite_numbers_or_says_why_not(quick: Quick, name: str) -> None:
+    found = quick(name)
+    assert found.charts
+    for cell in found.cells:
+        assert cell.note if cell.value is None else math.isfinite(cell.value)
+    assert sum(cell.value is None for cell in found.cells) == (2 if name == TABLE1 else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in STUDIES if name != "rolinek-figure4"])
+def test_published_numbers_have_the_columns_of_ours(quick: Quick, name: str) -> None:
+    columns = set(quick(name).cells[0].of)
+    published = published_cells(name)
+    assert published
+    assert all(set(cell.of) == columns for cell in published)
+
+
+@pytest.mark.slow
+def test_missing_data_are_named_and_their_stand_in_too(quick: Quick) -> None:
+    notes = quick(TABLE2).notes
+    assert notes[0] == "data not found: mnist."
+    assert notes[1].startswith("Digits")
+    assert {cell.of["data"] for cell in quick(TABLE2).cells} == {LINEAR, NONLINEAR, "Digits"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", [LINEAR, NONLINEAR])
+def test_a_diagonal_posterior_has_the_decoder_nearest_to_orthogonal(quick: Quick, data: str) -> None:
+    own = quick.value(TABLE2, data=data, model="beta-VAE", measure="DtO")
+    others = [quick.value(TABLE2, data=data, model=model, measure="DtO") for model in (AE, SIGMA)]
+    assert own < 0.6 * min(others)
+
+
+@pytest.mark.slow
+def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -> None:
+    found = Reproduction(STUDIES[TABLE2], "quick", quick(TABLE2), published_cells(TABLE2)).rows()
+    beside = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
+    assert len(beside) == 2
+    assert all(abs(row["difference_sd"]) < 0.25 for row in beside)
+
+
+@pytest.mark.slow
+def test_the_linear_set_is_soon_in_the_regime_and_superfluous_latents_delay_it(quick: Quick) -> None:
+    few = quick.value(TABLE1, data=LINEAR, model="beta-VAE (dep.)")
+    assert few > 50
+    assert quick.value(TABLE1, data=LINEAR, model="beta-VAE (3)") < few
+
+
+@pytest.mark.slow
+def test_orthogonality_comes_with_training_and_disentanglement_with_orthogonality(quick: Quick) -> None:
+    name = "rolinek-figure4"
+    distances = [quick.value(name, trained=f"{steps} steps", measure="DtO") for steps in (75, 600)]
+    assert distances[1] < 0.5 * distances[0]
+    assert quick.value(name, measure="correlation") < -0.3
+
+
+@pytest.mark.slow
+def test_sides_of_equal_length_leave_the_rotation_open(quick: Quick) -> None:
+    square, oblong = (quick.value("rolinek-scales", ratio=ratio, measure="DtO") for ratio in (1.0, 2.0))
+    assert oblong < 0.5 * square
+
+
+@pytest.mark.slow
+def test_runs_of_figure_4_and_table_2_are_the_same(quick: Quick) -> None:
+    one, seeds = QUICK[LINEAR], quick.scale.seed_list(*SEEDS)
+    of_table = {run.id for run in one.runs(quick.scale)["beta-VAE"]}
+    of_figure = {run.id for run in quick.scale.trained(one.sweep({"seed": seeds}, steps=600))}
+    assert of_table == of_figure
+
+
+def test_published_cells_are_of_models_that_paper_scale_trains() -> None:
+    trained = {(label, model) for label, one in PAPER.items() for model in (*one.models, "Random decoder")}
+    published = {(cell.of["data"], cell.of["model"]) for cell in published_cells(TABLE2)}
+    assert published == trained
+
+
+@pytest.mark.parametrize("label", [LINEAR, NONLINEAR, "dSprites"])
+def test_settings_of_the_paper_are_possible(label: str) -> None:
+    one = PAPER[label]
+    chosen = Settings.of(dict(one.settings))
+    data = open_dataset(one.source)
+    chosen.architecture(data).build(data.shape, one.latents, seed=None)
+    plan = chosen.plan(round(0.8 * len(data)))
+    assert plan.monitor_every == 500
+    assert plan.steps == one.settings["epochs"] * (round(0.8 * len(data)) // 64)
+
+
+def test_the_factors_of_a_task_are_those_that_vary() -> None:
+    for one in (*PAPER.values(), *QUICK.values()):
+        if one.continuous:
+            table = open_dataset(one.source).factor_table
+            assert table is not None
+            assert sum(size > 1 for size in table.sizes) == len(one.continuous)
+
+
+def test_paper_scale_without_public_data_has_the_other_tasks() -> None:
+    notes: list[str] = []
+    assert [one.label for one in tasks(Scale("paper"), notes)] == ["dSprites", LINEAR, NONLINEAR]
+    assert notes == ["data not found: mnist.", "data not found: fashion-mnist."]
+    assert VAE not in PAPER[LINEAR].models

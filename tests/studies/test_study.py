@@ -1,0 +1,190 @@
+"""What a study is made of: scales, cells, numbers beside the published ones, and runs that train once."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vaescope.data import DATASETS
+from vaescope.errors import ConfigurationError, UnknownNameError
+from vaescope.runs.sweep import Sweep
+from vaescope.studies import STUDIES, Cell, Findings, Lines, Reproduction, Scale, Study, published_cells, reproduce
+from vaescope.studies.study import open_or_note, renamed
+
+NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+
+
+def betas(*values: float) -> Sweep:
+    return Sweep("digits", {"net": NET, "steps": 4, "batch": 16}, {"latents": 2}, grid={"objective.beta": list(values)})
+
+
+def work(scale: Scale) -> Findings:
+    runs = scale.trained(betas(1.0, 4.0))
+    return Findings(tuple(Cell.over({"beta": run.configuration.member.objective.beta}, [2.0]) for run in runs))
+
+
+STUDY = Study("some-table1", "Some et al., Table 1", "What becomes of beta?", "All else.", work)
+
+
+def beside(ours: list[Cell], published: list[Cell]) -> list[dict[str, Any]]:
+    return Reproduction(STUDY, "paper", Findings(tuple(ours)), tuple(published)).rows()
+
+
+def test_a_scale_picks_what_is_its_own() -> None:
+    assert (Scale().pick(1, 2), Scale("paper").pick(1, 2)) == (1, 2)
+    assert Scale().seed_list(2, 50) == [0, 1]
+    assert len(Scale("paper").seed_list(2, 50)) == 50
+    assert Scale("paper", seeds=3).seed_list(2, 50) == [0, 1, 2]
+
+
+def test_a_scale_that_is_none_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match=r"scale must be one of paper, quick; got 'papr'. Did you mean 'paper'"):
+        Scale("papr")
+    with pytest.raises(ConfigurationError, match="seeds must be a whole number of at least 1, got 0"):
+        Scale(seeds=0)
+
+
+def test_runs_come_in_the_order_of_the_grid_and_train_once(tmp_path: Path) -> None:
+    scale = Scale(runs=tmp_path, options={"workers": 1}, progress=False)
+    first = scale.trained(betas(4.0, 1.0, 2.0))
+    assert [run.configuration.member.objective.beta for run in first] == [4.0, 1.0, 2.0]
+    weights = {run.id: (run.path / "model.safetensors").stat().st_mtime_ns for run in first}
+    second = scale.trained(betas(1.0, 4.0))
+    assert [run.id for run in second] == [first[1].id, first[0].id]
+    assert all((run.path / "model.safetensors").stat().st_mtime_ns == weights[run.id] for run in second)
+    assert len(list(tmp_path.glob("[!.]*/run.json"))) == 3
+
+
+def test_a_cell_over_seeds_is_their_mean_and_standard_deviation() -> None:
+    assert Cell.over({"of": 1}, [1.0, 2.0, 3.0]) == Cell({"of": 1}, 2.0, 1.0, 3)
+    assert Cell.over({"of": 1}, [2.5]) == Cell({"of": 1}, 2.5, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "note"), [([1.0, math.nan], "not finite"), ([math.inf], "not finite"), ([], "nothing was measured")]
+)
+def test_a_cell_without_a_number_says_why(values: list[float], note: str) -> None:
+    assert Cell.over({}, values) == Cell({}, None, None, len(values), note)
+
+
+def test_numbers_meet_whatever_the_order_of_what_they_are_of() -> None:
+    (row,) = beside(
+        [Cell({"data": "mnist", "beta": 4}, 3.0, 0.5, 5)], [Cell({"beta": 4, "data": "mnist"}, 2.0, 0.25, 10)]
+    )
+    assert row == {
+        "data": "mnist",
+        "beta": 4,
+        "ours": 3.0,
+        "sd": 0.5,
+        "seeds": 5,
+        "published": 2.0,
+        "published_sd": 0.25,
+        "difference_sd": 4.0,
+        "note": "",
+    }
+
+
+def test_numbers_of_one_side_stand_alone_ours_first() -> None:
+    mine, theirs = beside([Cell({"of": "a"}, 1.0)], [Cell({"of": "b", "layer": 2}, 2.0, 0.5)])
+    assert (mine["of"], mine["layer"], mine["ours"], mine["published"]) == ("a", None, 1.0, None)
+    assert (theirs["of"], theirs["layer"], theirs["ours"], theirs["published"]) == ("b", 2, None, 2.0)
+    assert theirs["seeds"] is None
+    assert mine["difference_sd"] is theirs["difference_sd"] is None
+
+
+@pytest.mark.parametrize("spread", [None, 0.0])
+def test_without_a_published_spread_there_is_no_difference_in_it(spread: float | None) -> None:
+    (row,) = beside([Cell({}, 1.0)], [Cell({}, 2.0, spread)])
+    assert row["difference_sd"] is None
+
+
+def test_notes_of_both_sides_are_told() -> None:
+    (row,) = beside([Cell({}, None, note="data not found.")], [Cell({}, 2.0, note="Read off a figure.")])
+    assert row["note"] == "data not found. Read off a figure."
+
+
+def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
+    ours = tuple(Cell({"of": name}, 1.0) for name in "abcd")
+    published = (Cell({"of": "a"}, 1.5, 0.25), Cell({"of": "b"}, 2.0, 0.25), Cell({"of": "c"}, 3.0))
+    told = Reproduction(STUDY, "paper", Findings(ours), published).summary()
+    assert told == (
+        "Some et al., Table 1, paper: 4 numbers, 3 of them published, 1 of the 2 published with a spread within two "
+        "standard deviations"
+    )
+    without_spread = Reproduction(STUDY, "paper", Findings(ours), published[2:]).summary()
+    assert without_spread == "Some et al., Table 1, paper: 4 numbers, 1 of them published"
+    alone = Reproduction(STUDY, "paper", Findings(ours), ()).summary()
+    assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
+
+
+def test_all_of_it_is_plain_enough_for_json() -> None:
+    chart = Lines("Chart", "A line.", [{"x": 1, "y": math.nan}], "x", "y")
+    found = Reproduction(STUDY, "quick", Findings((Cell({"beta": 1}, 2.0),), (chart,), ("a note",)), ())
+    table = json.loads(json.dumps(found.plain(), allow_nan=False))
+    assert table["study"] == "some-table1"
+    assert table["rows"] == found.rows()
+    assert (table["notes"], table["left_open"]) == (["a note"], "All else.")
+    assert table["charts"][0]["rows"] == [{"x": 1, "y": None}]
+
+
+def test_a_document_that_nobody_wrote_down_has_no_numbers() -> None:
+    assert published_cells("nobody-table1") == ()
+
+
+def test_all_published_numbers_can_be_read() -> None:
+    from importlib.resources import files
+
+    for file in files("vaescope.studies.published").iterdir():
+        if file.name.endswith(".json"):
+            document = file.name.removesuffix(".json")
+            for part in json.loads(file.read_text(encoding="utf-8")):
+                assert all(isinstance(cell, Cell) for cell in published_cells(f"{document}-{part}"))
+
+
+def test_a_reproduction_trains_measures_and_sets_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
+    known = (Cell({"beta": 4.0}, 1.0, 0.5),)
+    monkeypatch.setattr("vaescope.studies.published_cells", lambda name: known if name == STUDY.name else ())
+    found = reproduce(STUDY.name, "paper", runs=tmp_path, options={"workers": 1}, progress=False)
+    assert found.scale == "paper"
+    assert [(row["beta"], row["ours"], row["difference_sd"]) for row in found.rows()] == [
+        (1.0, 2.0, None),
+        (4.0, 2.0, 2.0),
+    ]
+    assert "Some et al., Table 1" in found._repr_html_()
+
+
+def test_quick_numbers_have_no_distance_from_published_ones() -> None:
+    found = Reproduction(STUDY, "quick", Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),))
+    assert [(row["ours"], row["published"], row["difference_sd"]) for row in found.rows()] == [(1.0, 2.0, None)]
+    assert "of other settings: look at the behaviour" in found.summary()
+
+
+def test_an_unknown_study_lists_the_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
+    with pytest.raises(UnknownNameError, match=r"study must be one of .*some-table1.*; got 'some-table7'"):
+        reproduce("some-table7")
+
+
+def test_every_study_of_the_table_is_under_its_own_name() -> None:
+    assert all(name == study.name for name, study in STUDIES.items())
+    assert all(study.source and study.question.endswith("?") for study in STUDIES.values())
+
+
+def test_data_that_are_not_there_leave_a_note(tmp_path: Path) -> None:
+    notes: list[str] = []
+    assert open_or_note(str(tmp_path / "absent.npy"), notes) is None
+    assert notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")
+    assert "digits" in DATASETS
+    found = open_or_note("digits", notes)
+    assert found is not None
+    assert len(found) == 1797
+    assert len(notes) == 1
+
+
+def test_a_renamed_cell_says_more() -> None:
+    assert renamed(Cell({"beta": 1}, 2.0, 0.5, 3), data="mnist") == Cell({"beta": 1, "data": "mnist"}, 2.0, 0.5, 3)
