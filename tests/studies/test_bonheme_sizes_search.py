@@ -29,7 +29,7 @@ def found(value: int, start: int, periods: int = 2, stable: bool = True) -> Foun
 
 # Tables 8.1, 8.4 and 8.5: where the search began, the mean answer, how many models were trained.
 @pytest.mark.parametrize(
-    ("start", "answer", "models"), [(4, 19, 8), (22, 33, 6), (5, 19, 7), (19, 19, 6), (22, 19, 5), (182, 32, 10)]
+    ("start", "answer", "models"), [(4, 19, 8), (22, 33, 6), (5, 19, 7), (19, 18, 4), (22, 19, 5), (182, 32, 10)]
 )
 def test_algorithm_1_trains_about_as_many_models_as_published(start: int, answer: int, models: int) -> None:
     assert abs(found(answer, start).models()[0] - models) <= 1

@@ -108,13 +108,10 @@ def _print_rows(found: list[dict[str, Any]], names: list[str], most: int) -> Non
 
 
 def _write_csv(rows: list[dict[str, Any]], names: list[str], file: Path) -> None:
-    import csv
+    from vaescope.showing import csv_text
 
     try:
-        with file.open("w", encoding="utf-8", newline="") as opened:
-            writer = csv.writer(opened)
-            writer.writerow(names)
-            writer.writerows([row.get(name) for name in names] for row in rows)
+        file.write_text(csv_text(rows, names), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{file} must be a file that can be written, it cannot ({error.strerror}).") from error
 

@@ -142,14 +142,16 @@ def answered(
     chosen = chosen_settings(settings)
     training, _ = chosen.split().of(subject.data)
     setup = shared_setup(chosen, training, scale.pick(300, None), scale.pick(4, 6), scale.pick(500, 10_000))
-    # A plain VAE is read by all gaps, as one training serves several tables. Stronger objectives may leave codes that
-    # have no dimension, and only their traces are asked for.
     plain = [question for question in questions if question.objective == Beta(1.0)]
     others = [question for question in questions if question.objective != Beta(1.0)]
     found: dict[Question, Found] = {}
-    for group, gaps in ((plain, (TRACE, INFORMATION) if connected else tuple(METHODS)), (others, (TRACE,))):
+    for group in (plain, others):
         if group:
-            found |= _searched(scale, subject, setup, group, gaps)
+            asked = {question.gap for question in group}
+            # A plain VAE is read by all gaps, as one training serves several tables. Codes of stronger objectives, of
+            # other nets, or of the large sizes that other starts ask for may have no dimension, and need none.
+            every = group is plain and not connected and all(question.start is None for question in group)
+            found |= _searched(scale, subject, setup, group, [gap for gap in METHODS if every or gap in asked])
     return found
 
 

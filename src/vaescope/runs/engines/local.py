@@ -33,6 +33,7 @@ def local(
     checkpoint_seconds: float = 20.0,
 ) -> Iterator[Job]:
     """Each job when it is done, by `workers` processes: one for each core if left out, none on a GPU or for one job."""
+    _check_not_repeated()
     count = _workers(workers, len(jobs), device)
     if count == 1:
         for job in jobs:
@@ -50,6 +51,15 @@ def local(
             writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def _check_not_repeated() -> None:
+    """A new process reads the script that it was started from once more, which must not ask for the sweep again."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RunError(
+            "a script that asks for a sweep must do so under `if __name__ == '__main__':`: processes that train read it, "
+            "too. Add that line, or ask for workers=1."
+        )
 
 
 def _begin(parent: Connection) -> None:
@@ -104,6 +114,7 @@ def _as_done(waiting: dict[Future[None], Job]) -> Iterator[Job]:
             except BrokenProcessPool as error:
                 raise RunError(
                     "a process that trained was killed, perhaps for want of memory. Ask for the same sweep again: what "
-                    "was trained is kept. Fewer workers need less memory."
+                    "was trained is kept. Fewer workers need less memory. (A script that asks for a sweep must do so "
+                    "under `if __name__ == '__main__':`.)"
                 ) from error
             yield waiting[one]
