@@ -57,8 +57,8 @@ def _check_not_repeated() -> None:
     """A new process reads the script that it was started from once more, which must not ask for the sweep again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RunError(
-            "a script that asks for a sweep must do so under `if __name__ == '__main__':`: processes that train read it, "
-            "too. Add that line, or ask for workers=1."
+            "a script that asks for a sweep must do so under `if __name__ == '__main__':`, for processes that train "
+            "read it, too. Add that line, or ask for workers=1."
         )
 
 
