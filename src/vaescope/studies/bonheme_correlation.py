@@ -185,7 +185,7 @@ def _training_charts(one: Snapshots) -> list[Lines]:
             if place != active[0]
         ]
         title = f"Figure 6.11: correlation of the active latent {active[0]} with the others during training"
-        sentence = "Correlations with passive latents grow and change while those with active ones stay small."
+        sentence = "Source: correlations with passive latents grow and change while those with active ones stay small."
         charts.append(Lines(title, sentence, rows, "step", "correlation", "latent", sd=None, x_title="step"))
     return charts
 

@@ -148,7 +148,7 @@ def sample_sizes(scale: Scale) -> Findings:
     )
     chart = Lines(
         "Figure 7.1: similarity against the number of items",
-        "CKA comes down to the share of common features with fewer items than Procrustes.",
+        "Source: CKA comes down to the share of common features with fewer items than Procrustes.",
         rows,
         *("items", "mean", "measure", "pair", "deviation"),
         x_title="items",

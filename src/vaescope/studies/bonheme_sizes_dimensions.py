@@ -51,7 +51,7 @@ def figure_8_4(scale: Scale) -> Findings:
             Cell.over({"data": subject.label, "estimator": name, "k": k}, own) for (name, k), own in values.items()
         ]
     rows = [{**cell.of, "dimension": cell.value, "sd": cell.sd} for cell in cells]
-    sentence = "The estimates settle as more neighbours are used; TwoNN uses two."
+    sentence = "Source: the estimates settle as more neighbours are used; TwoNN uses two."
     chart = Lines("Intrinsic dimension of the data", sentence, rows, "k", "dimension", "estimator", "data")
     return Findings(tuple(cells), (chart,) if rows else (), tuple(dict.fromkeys(notes)))
 
@@ -125,9 +125,19 @@ def _of(figure: str, subject: Subject, part: str, latents: int, epochs: int | No
 
 def _charts(cells: Sequence[Cell]) -> list[Lines]:
     pages = (
-        ("8.9", "Dimension of mean and sampled codes", "They part where latents are no longer used.", "latents"),
-        ("8.10", "Types of latents", "Beyond some size, more latents are only more passive ones.", "latents"),
-        ("8.11", "Dimension of each layer during training", "Most of it is there after the first epochs.", "epochs"),
+        (
+            "8.9",
+            "Dimension of mean and sampled codes",
+            "Source: they part where latents are no longer used.",
+            "latents",
+        ),
+        ("8.10", "Types of latents", "Source: beyond some size, more latents are only more passive ones.", "latents"),
+        (
+            "8.11",
+            "Dimension of each layer during training",
+            "Source: most of it is there after the first epochs.",
+            "epochs",
+        ),
     )
     charts = []
     for figure, title, sentence, x in pages:

@@ -98,7 +98,7 @@ def table_8_1(scale: Scale) -> Findings:
 def table_8_2(scale: Scale) -> Findings:
     """FONDUE for other betas (table 8.2)."""
     rows = [({"beta": beta}, Question(objective=one)) for beta, one in objectives_of("beta", "beta", BETAS).items()]
-    sentence = "A higher beta prunes harder: fewer latents stay in use."
+    sentence = "Source: a higher beta prunes harder: fewer latents stay in use."
     return _table(scale, rows, "Latents against beta", sentence, "beta", names=scale.pick((DSPRITES,), SETS))
 
 
@@ -106,7 +106,7 @@ def table_8_3(scale: Scale) -> Findings:
     """FONDUE for DIP-VAE II (table 8.3)."""
     objectives = objectives_of("dip_ii", "lambda_off_diagonal", scale.pick((0.5, 4), LAMBDAS))
     rows = [({"lambda_od": strength}, Question(objective=one)) for strength, one in objectives.items()]
-    sentence = "The number of latents of DIP-VAE II falls as its penalty grows."
+    sentence = "Source: the number of latents of DIP-VAE II falls as its penalty grows."
     names = scale.pick((DSPRITES,), SETS)
     return _table(scale, rows, "Latents against the strength of DIP-VAE II", sentence, "lambda_od", names=names)
 
@@ -114,7 +114,7 @@ def table_8_3(scale: Scale) -> Findings:
 def table_of_starts(name: str, scale: Scale) -> Findings:
     """FONDUE from other initial numbers of latents (tables 8.4 to 8.6)."""
     rows = [({"start": start}, Question(start=start)) for start in scale.pick(QUICK_STARTS, STARTS)]
-    sentence = "The answer does not depend on where the search begins; the number of models does."
+    sentence = "Source: the answer does not depend on where the search begins; the number of models does."
 
     def closing(label: str, found: Sequence[Found]) -> list[Cell]:
         together = replace(found[0], answers=tuple(answer for one in found for answer in one.answers))
@@ -125,21 +125,21 @@ def table_of_starts(name: str, scale: Scale) -> Findings:
 
 def table_8_7(scale: Scale) -> Findings:
     """FONDUE and FONDUE_IB with fully connected nets (table 8.7)."""
-    sentence = "Another architecture, another number of latents, by both criteria."
+    sentence = "Source: another architecture, another number of latents, by both criteria."
     rows, names = _by_gap((TRACE, INFORMATION)), scale.pick((DSPRITES,), SETS)
     return _table(scale, rows, "Latents of fully connected nets", sentence, "method", names=names, connected=True)
 
 
 def table_8_8(scale: Scale) -> Findings:
     """FONDUE and FONDUE_IDE (table 8.8)."""
-    sentence = "The gap between intrinsic dimensions finds about as many latents as the gap between traces."
+    sentence = "Source: the gap between intrinsic dimensions finds about as many latents as the gap between traces."
     names = scale.pick(FEW, SETS)
     return _table(scale, _by_gap((TRACE, DIMENSION)), "Latents by dimension", sentence, "method", names=names)
 
 
 def table_d_5(scale: Scale) -> Findings:
     """The supervised variants, which bisect a given range (table D.5, Algorithms 7 and 8)."""
-    sentence = "Halving the range from 1 to 200 ends where FONDUE does, and trains more models on dSprites."
+    sentence = "Source: halving the range from 1 to 200 ends where FONDUE does, and trains more models on dSprites."
     rows, names = _by_gap((TRACE, INFORMATION), BISECTED, scale.pick(4, 100)), scale.pick(FEW, SETS)
     return _table(scale, rows, "Latents by bisection", sentence, "method", names=names, bisected=True)
 

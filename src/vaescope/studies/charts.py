@@ -1,4 +1,7 @@
-"""Figures as descriptions: what is to be drawn, which the report draws."""
+"""Figures as descriptions: what is to be drawn, which the report draws.
+
+A sentence says what is drawn, or what was found from the numbers; a claim of the source begins with "Source:".
+"""
 
 from __future__ import annotations
 

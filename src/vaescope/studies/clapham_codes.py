@@ -107,8 +107,8 @@ def _counts(values: Tensor) -> tuple[list[float], list[float]]:
 
 def _sentence(kind: str) -> str:
     return {
-        "active": "Means spread over many values, variances lie near 0.",
-        "passive": "Means lie near 0 and variances near 1, as the prior's.",
+        "active": "Source: means spread over many values, variances lie near 0.",
+        "passive": "Source: means lie near 0 and variances near 1, as the prior's.",
         "mixed, type 1": "The mixed latent whose variance varies least: it lies at one value between 0 and 1.",
         "mixed, type 2": "The mixed latent whose variance varies most: near 0 for some items and near 1 for others.",
     }[kind]

@@ -27,7 +27,7 @@ def _divergence(scale: Scale) -> Findings:
     rows = [{**cell.of, "KLD": cell.value, "sd": cell.sd} for cell in cells]
     chart = Lines(
         "KLD against beta",
-        "The divergence from the prior, in nats, falls as beta grows, in VAE and VGON.",
+        "Source: the divergence from the prior, in nats, falls as beta grows, in VAE and VGON.",
         *(rows, "beta", "KLD", "model", "data"),
         y_title="KLD, nats",
     )

@@ -135,7 +135,7 @@ def _curves(steps: int, cells: Iterable[Cell]) -> Lines:
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEASURES.items())
     return Lines(
         f"Overlap and match against beta, {steps} steps",
-        f"Overlap grows with beta (I(x; z) falls), the match of aggregate and prior with alpha. {meanings}.",
+        f"Source: overlap grows with beta (I(x; z) falls), the match of aggregate and prior with alpha. {meanings}.",
         *(rows, "beta", "value", "alpha", "measure"),
         log_y=True,
     )

@@ -33,8 +33,8 @@ def figure3(scale: Scale) -> Findings:
     groups = found.by_size(scale)
     cells = [cell for size, runs in groups.items() for cell in end_cells({"data": found.label, "J": size}, runs)]
     sentences = (
-        "Beyond ten latents the bound hardly improves, and no size overfits.",
-        "More latents make the KL a larger part of the bound.",
+        "Source: beyond ten latents the bound hardly improves, and no size overfits.",
+        "Source: more latents make the KL a larger part of the bound.",
     )
     charts = curves({f"J = {size}": runs for size, runs in groups.items()}, "Standard VAE", sentences)
     return Findings(tuple(cells), charts, tuple(notes))
@@ -52,8 +52,8 @@ def figure4(scale: Scale) -> Findings:
         Cell.over({**_at(found, beta), "measure": RISE}, _percent(groups[beta], groups[1])) for beta in BETAS[PLAIN][1:]
     ]
     sentences = (
-        "A larger weight of the KL costs a larger bound.",
-        "The share first grows with the weight, and falls again as latents become passive.",
+        "Source: a larger weight of the KL costs a larger bound.",
+        "Source: the share first grows with the weight, and falls again as latents become passive.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, PLAIN, sentences)
     return Findings(tuple(cells), charts, tuple(notes))
@@ -71,8 +71,8 @@ def figure6(scale: Scale) -> Findings:
         below = [-change for change in _percent(runs, others[beta])]
         cells.append(Cell.over({**_at(found, beta), "measure": BELOW}, below))
     sentences = (
-        "With labels the bound is lower at every weight.",
-        "With labels the share of the KL falls earlier: what the label says need not be in the code.",
+        "Source: with labels the bound is lower at every weight.",
+        "Source: with labels the share of the KL falls earlier: what the label says need not be in the code.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, CONDITIONAL, sentences)
     return Findings(tuple(cells), charts, tuple(notes))
@@ -92,8 +92,8 @@ def figure7(scale: Scale) -> Findings:
         for cell in end_cells({**_at(found, beta), "model": model}, groups[beta])
     ]
     sentences = (
-        "The bound is best with labels and weight 1, and worst without labels and weight 10.",
-        "At weight 10 labels leave less for the code to say.",
+        "Source: the bound is best with labels and weight 1, and worst without labels and weight 10.",
+        "Source: at weight 10 labels leave less for the code to say.",
     )
     named: Mapping[str, Sequence[Run]] = {
         f"{model}, beta = {found.weight(beta)}": groups[beta] for model, groups in models.items() for beta in COMPARED

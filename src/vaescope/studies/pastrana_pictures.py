@@ -38,7 +38,7 @@ def figure5(scale: Scale) -> Findings:
         strips.append((f"beta = {found.weight(beta)}", reconstructions(runs[0].model, examples)))
         errors = [run.last("test")["reconstruction"] for run in runs]
         cells.append(Cell.over({"data": found.label, "beta": found.weight(beta), "measure": "BCE"}, errors))
-    sentence = "The larger the weight of the KL, the blurrier the digits, until none can be told from another."
+    sentence = "Source: the larger the weight of the KL, the blurrier the digits, until none can be told from another."
     return Findings(tuple(cells), (Pictures("Reconstructions", sentence, strips),), tuple(notes))
 
 
@@ -152,7 +152,7 @@ def _all_digits(run: Run, examples: Dataset) -> Pictures:
     for digit in range(DIGITS):
         moved = _moved(run, examples, digit)
         strips += [(f"digit {digit}, z{latent + 1}", moved[latent].items) for latent in latents]
-    sentence = "The three latents that move an image most do the same to every digit."
+    sentence = "Source: the three latents that move an image most do the same to every digit."
     return Pictures("Every digit under the conditional beta-VAE", sentence, strips)
 
 

@@ -44,7 +44,7 @@ def figure4(scale: Scale) -> Findings:
     cells.append(Cell(of, correlation, None, len(points)) if np.isfinite(correlation) else Cell.over(of, [np.nan]))
     chart = Lines(
         f"Orthogonality and disentanglement on {one.label}",
-        "The nearer a decoder is to orthogonal, the better disentangled are the latents.",
+        "Source: the nearer a decoder is to orthogonal, the better disentangled are the latents.",
         *(points, DTO, DISENTANGLEMENT, "length"),
         sd=None,
         kind="points",
@@ -64,7 +64,7 @@ def scales(scale: Scale) -> Findings:
     rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
     chart = Lines(
         "The two sides of the data in other ratios",
-        "PCA directions are those of largest variance: where two are equal, the decoder may rotate.",
+        "Source: PCA directions are those of largest variance: where two are equal, the decoder may rotate.",
         *(rows, "ratio", "value", "measure"),
         x_title="longer side / shorter side",
         y_title="DtO and disentanglement score",

@@ -48,7 +48,7 @@ def table1(scale: Scale) -> Findings:
         curves += [*_curve(one.label, OWN, few), *_curve(one.label, f"beta-VAE ({most})", many)]
     chart = Lines(
         "Relative error of the regime's KL during training",
-        "After the beginning the KL of active latents without their variances is nearly all of it.",
+        "Source: after the beginning the KL of active latents without their variances is nearly all of it.",
         *(curves, "share of training", "Delta_KL", "data"),
         panel="model",
         y_title="Delta_KL",
@@ -88,14 +88,14 @@ def table2(scale: Scale) -> Findings:
     charts = (
         Lines(
             "Distance to orthogonality",
-            "Models with a diagonal posterior have decoders nearer to orthogonal than those that may rotate.",
+            "Source: models with a diagonal posterior have decoders nearer to orthogonal than those that may rotate.",
             *(distances, "model", "value", None, "data"),
             kind="bars",
             y_title=DTO,
         ),
         Lines(
             "Disentanglement score",
-            "Where latents lie along orthogonal directions, each is about one factor.",
+            "Source: where latents lie along orthogonal directions, each is about one factor.",
             *(scores, "model", "value", None, "data"),
             kind="bars",
             y_title="score",
