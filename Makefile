@@ -28,6 +28,7 @@ bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/similarity.py
 	$(BIN)/python benchmarks/metrics.py --no-dci
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/store.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
