@@ -7,16 +7,49 @@ from importlib.resources import files
 
 from vaescope.studies import MODULES, STUDIES
 
-NAMES = """
-rolinek-table1 rolinek-table2 rolinek-figure4 rolinek-toy rolinek-scales
-mathieu-figure2 mathieu-figure3 mathieu-figure4 mathieu-figure5
-clapham-figure3 clapham-figure4-5 clapham-figure6-9 clapham-figure10-14
-pastrana-figure3 pastrana-figure4 pastrana-figure5 pastrana-figure6 pastrana-figure7 pastrana-figure1-8
-bonheme-chapter5 bonheme-figure6.2-6.3 bonheme-figure6.4 bonheme-figure6.5 bonheme-figure6.6-6.8 bonheme-figure6.9-6.11
-bonheme-appendixB bonheme-figure7.1 bonheme-figure7.2-7.10 bonheme-classifier
-bonheme-figure8.4 bonheme-table8.1 bonheme-table8.2 bonheme-table8.3 bonheme-table8.4 bonheme-table8.5 bonheme-table8.6
-bonheme-table8.7 bonheme-table8.8 bonheme-tableD.5 bonheme-figure8.5-8.8 bonheme-figure8.9-8.11
-""".split()
+NAMES = [
+    "rolinek-table1",
+    "rolinek-table2",
+    "rolinek-figure4",
+    "rolinek-toy",
+    "rolinek-scales",
+    "mathieu-figure2",
+    "mathieu-figure3",
+    "mathieu-figure4",
+    "mathieu-figure5",
+    "clapham-figure3",
+    "clapham-figure4-5",
+    "clapham-figure6-9",
+    "clapham-figure10-14",
+    "pastrana-figure3",
+    "pastrana-figure4",
+    "pastrana-figure5",
+    "pastrana-figure6",
+    "pastrana-figure7",
+    "pastrana-figure1-8",
+    "bonheme-chapter5",
+    "bonheme-figure6.2-6.3",
+    "bonheme-figure6.4",
+    "bonheme-figure6.5",
+    "bonheme-figure6.6-6.8",
+    "bonheme-figure6.9-6.11",
+    "bonheme-appendixB",
+    "bonheme-figure7.1",
+    "bonheme-figure7.2-7.10",
+    "bonheme-classifier",
+    "bonheme-figure8.4",
+    "bonheme-table8.1",
+    "bonheme-table8.2",
+    "bonheme-table8.3",
+    "bonheme-table8.4",
+    "bonheme-table8.5",
+    "bonheme-table8.6",
+    "bonheme-table8.7",
+    "bonheme-table8.8",
+    "bonheme-tableD.5",
+    "bonheme-figure8.5-8.8",
+    "bonheme-figure8.9-8.11",
+]
 
 
 def test_every_table_and_figure_has_its_study_once() -> None:
