@@ -16,6 +16,7 @@ from vaescope.metrics.meaning import Meaning
 from vaescope.models.architecture import Architecture
 from vaescope.nets import MLP
 from vaescope.regime import variable_types
+from vaescope.report.heatmaps import heatmap
 from vaescope.report.latent_plots import (
     BINS,
     correlation_plot,
@@ -196,3 +197,12 @@ def test_a_layer_that_stands_still_is_named_and_left_empty() -> None:
     plot = layers_plot(model, data, items=50)
     assert "without variation" in plot.sentence
     assert any(value is None for row in plot.figure.data[0].z for value in row)
+
+
+def test_names_that_are_numbers_stand_at_their_own_cells() -> None:
+    names = ["0.05", "2", "1", "0"]
+    figure = heatmap(np.eye(4), names, names, of="CKA")
+    for axis in (figure.layout.xaxis, figure.layout.yaxis):
+        assert axis.type == "category"
+        assert list(axis.tickvals) == names
+        assert list(axis.ticktext) == names

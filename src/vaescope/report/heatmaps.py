@@ -78,8 +78,11 @@ def _told(value: float) -> str:
 
 
 def _ticks(names: Sequence[str]) -> dict[str, Any]:
-    """An axis with every name, shortened where it is long; of many, those that plotly finds room for."""
-    every = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": [short(name) for name in names]}
+    """An axis with every name, shortened where it is long; of many, those that plotly finds room for.
+
+    Ticks are placed by name: a place by number would be taken for the category of that name, where there is one.
+    """
+    every = {"tickmode": "array", "tickvals": list(names), "ticktext": [short(name) for name in names]}
     return {"type": "category", "showgrid": False, **(every if len(names) <= MANY else {})}
 
 
