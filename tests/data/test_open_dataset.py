@@ -102,3 +102,9 @@ def test_importing_the_package_does_not_load_heavy_packages() -> None:
     program = f"import sys, vaescope.data; print(set({heavy!r}) & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_a_table_of_a_name_and_options_stands_for_both() -> None:
+    table = {"name": "synthetic-linear", "items": 50}
+    assert len(open_dataset(table)) == 50
+    assert open_dataset(table).fingerprint == open_dataset("synthetic-linear", items=50).fingerprint

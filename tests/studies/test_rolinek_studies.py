@@ -115,9 +115,10 @@ def test_a_diagonal_posterior_has_the_decoder_nearest_to_orthogonal(quick: Quick
 
 @pytest.mark.slow
 def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -> None:
-    found = Reproduction(STUDIES[TABLE2], "quick", quick(TABLE2), published_cells(TABLE2)).rows()
+    # Nothing is trained for them: they are the same at every scale, and have a distance at that of the paper.
+    found = Reproduction(STUDIES[TABLE2], "paper", quick(TABLE2), published_cells(TABLE2)).rows()
     beside = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
-    assert len(beside) == 2
+    assert {LINEAR, NONLINEAR} <= {row["data"] for row in beside}
     assert all(abs(row["difference_sd"]) < 0.25 for row in beside)
 
 

@@ -34,8 +34,9 @@ def open_dataset(source: Any, **options: Any) -> Dataset:
     before a file of the same name: write ./name for the file. The options are those of what opens it; a table of a
     `name` and options stands for both.
     """
-    if isinstance(source, Mapping):
-        return _described(source, options)
+    if isinstance(source, Mapping) and isinstance(source.get("name"), str | Path):
+        own = {name: value for name, value in source.items() if name != "name"}
+        return open_dataset(source["name"], **own, **options)
     if isinstance(source, Dataset):
         return _opened(lambda: source, options, source.name)
     if isinstance(source, str) and source in DATASETS:
@@ -46,12 +47,6 @@ def open_dataset(source: Any, **options: Any) -> Dataset:
     if isinstance(source, torch.utils.data.Dataset):
         return _opened(from_torch_dataset, options, type(source).__name__, source)
     return _opened(from_array, options, "array", _as_array(source))
-
-
-def _described(table: Mapping[str, Any], options: dict[str, Any]) -> Dataset:
-    if "name" not in table:
-        raise ConfigurationError(f"data given as a table must have a 'name', got {dict(table)!r}.")
-    return open_dataset(table["name"], **{name: value for name, value in table.items() if name != "name"}, **options)
 
 
 def _existing(source: str | Path) -> Path:
