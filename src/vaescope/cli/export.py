@@ -24,7 +24,7 @@ def export(
 
     Both are compared with PyTorch on items of the data before they are written. Needs `pip install 'vaescope[onnx]'`.
     """
-    from vaescope.cli.tables import columns_of, print_json, print_table
+    from vaescope.cli.tables import print_json, print_rows
     from vaescope.runs.exporting import export as export_run
 
     if not onnx:
@@ -34,9 +34,7 @@ def export(
         print_json(found.plain())
         return
     print(found.summary())
-    rows = found.rows()
-    names = columns_of(rows)
-    print_table(names, [[row[name] for name in names] for row in rows])
+    print_rows(found.rows())
     first = found.files[-1]
     given = ", ".join(f"{name!r}: {name}" for name in first.inputs)
     print(f"use them with `onnxruntime.InferenceSession({str(first.path)!r}).run(None, {{{given}}})`")

@@ -25,7 +25,7 @@ def prune(
 
     Nothing is trained, and the run itself stays as it is. Asked twice, it writes once.
     """
-    from vaescope.cli.tables import columns_of, print_json, print_table
+    from vaescope.cli.tables import print_json, print_rows
     from vaescope.runs.pruning import prune as prune_run
     from vaescope.runs.store import DEFAULT_FOLDER
 
@@ -34,9 +34,7 @@ def prune(
         print_json(found.plain())
         return
     print(found.summary())
-    rows = found.rows()
-    names = columns_of(rows)
-    print_table(names, [[row[name] for name in names] for row in rows])
+    print_rows(found.rows())
     folder = str(found.run.path.parent)
     where = "" if folder == DEFAULT_FOLDER else f" --runs {shlex.quote(folder)}"
     print(f"kept in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")

@@ -29,7 +29,7 @@ def sweep(
 ) -> None:
     """Train a grid of runs, measure each, and show the table. Stopped, the same command goes on."""
     from vaescope.cli.parts import check_plot
-    from vaescope.cli.tables import columns_of, print_json, print_table
+    from vaescope.cli.tables import columns_of, print_json, print_rows, print_table
     from vaescope.runs.sweep_file import read_sweep
     from vaescope.runs.sweeping import plan, run_sweep
     from vaescope.showing import csv_text
@@ -43,9 +43,7 @@ def sweep(
         if json:
             print_json({"summary": planned.summary(), "jobs": planned.rows()})
             return
-        rows = planned.rows()
-        names = columns_of(rows)
-        print_table(names, [[row[name] for name in names] for row in rows[:SHOWN]])
+        print_rows(planned.rows()[:SHOWN])
         print(planned.summary())
         return
     rows = run_sweep(found, runs=runs, by=engine, device=device, **options)

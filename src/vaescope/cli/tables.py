@@ -10,7 +10,7 @@ from typing import Any
 from vaescope.checks import without_infinities
 from vaescope.showing import columns_of, text
 
-__all__ = ["columns_of", "print_json", "print_table"]
+__all__ = ["columns_of", "print_json", "print_rows", "print_table"]
 
 WIDEST = 100_000  # characters; more than any table has
 
@@ -18,6 +18,12 @@ WIDEST = 100_000  # characters; more than any table has
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(without_infinities(value), indent=2, default=str, allow_nan=False))
+
+
+def print_rows(rows: Sequence[dict[str, Any]]) -> None:
+    """Rows as a table with a column for every name."""
+    names = columns_of(rows)
+    print_table(names, [[row.get(name) for name in names] for row in rows])
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:

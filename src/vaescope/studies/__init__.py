@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from vaescope.registry import lookup
 from vaescope.runs.jobs import one_thread
 from vaescope.runs.sweeping import device_of
-from vaescope.studies import (
-    bonheme_classifier,
-    bonheme_correlation,
-    bonheme_dependence,
-    bonheme_identifiable,
-    bonheme_similarity,
-    bonheme_sizes_dimensions,
-    bonheme_sizes_elbows,
-    bonheme_sizes_tables,
-    bonheme_types,
-    clapham_codes,
-    clapham_collapse,
-    mathieu_pinwheel,
-    mathieu_priors,
-    mathieu_sparsity,
-    pastrana_curves,
-    pastrana_pictures,
-    rolinek_figures,
-    rolinek_tables,
-    rolinek_toy,
-)
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Cell, Findings, Reproduction, Scale, Study
 
+# Each holds studies of one document, as `STUDIES`; adding one is a file and a line.
 MODULES = (
-    bonheme_classifier,
-    bonheme_correlation,
-    bonheme_dependence,
-    bonheme_identifiable,
-    bonheme_similarity,
-    bonheme_sizes_dimensions,
-    bonheme_sizes_elbows,
-    bonheme_sizes_tables,
-    bonheme_types,
-    clapham_codes,
-    clapham_collapse,
-    mathieu_pinwheel,
-    mathieu_priors,
-    mathieu_sparsity,
-    pastrana_curves,
-    pastrana_pictures,
-    rolinek_figures,
-    rolinek_tables,
-    rolinek_toy,
+    "bonheme_classifier",
+    "bonheme_correlation",
+    "bonheme_dependence",
+    "bonheme_identifiable",
+    "bonheme_similarity",
+    "bonheme_sizes_dimensions",
+    "bonheme_sizes_elbows",
+    "bonheme_sizes_tables",
+    "bonheme_types",
+    "clapham_codes",
+    "clapham_collapse",
+    "mathieu_pinwheel",
+    "mathieu_priors",
+    "mathieu_sparsity",
+    "pastrana_curves",
+    "pastrana_pictures",
+    "rolinek_figures",
+    "rolinek_tables",
+    "rolinek_toy",
 )
-STUDIES: dict[str, Study] = {study.name: study for module in MODULES for study in module.STUDIES}
+STUDIES: dict[str, Study] = {
+    study.name: study for module in MODULES for study in import_module(f"vaescope.studies.{module}").STUDIES
+}
 
 __all__ = [
     "STUDIES",
