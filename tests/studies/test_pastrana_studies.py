@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from quick import Quick
 
 from vaescope.studies.charts import Lines, Pictures
 from vaescope.studies.pastrana_curves import STUDIES as CURVES
@@ -14,27 +15,9 @@ from vaescope.studies.pastrana_pictures import STUDIES as PICTURES
 from vaescope.studies.pastrana_pictures import properties
 from vaescope.studies.pastrana_runs import material
 from vaescope.studies.published import published_cells
-from vaescope.studies.study import Findings, Reproduction, Scale
+from vaescope.studies.study import Reproduction, Scale
 
 STUDIES = {study.name: study for study in (*CURVES, *PICTURES)}
-
-
-class Quick:
-    """Findings by the name of their study, made when asked for, from runs in one folder."""
-
-    def __init__(self, runs: Path) -> None:
-        self.scale = Scale(runs=runs, progress=False)
-        self.found: dict[str, Findings] = {}
-
-    def __call__(self, name: str) -> Findings:
-        if name not in self.found:
-            self.found[name] = STUDIES[name].work(self.scale)
-        return self.found[name]
-
-    def values(self, name: str, measure: str, **of: object) -> list[float]:
-        """The values of a measure, in the order of the cells."""
-        wanted = {**of, "measure": measure}
-        return [cell.value for cell in self(name).cells if wanted.items() <= cell.of.items() and cell.value is not None]
 
 
 @pytest.fixture(scope="module")
@@ -71,35 +54,35 @@ def test_digits_are_not_set_beside_what_is_published_of_mnist(quick: Quick) -> N
 
 
 def test_beyond_ten_latents_the_bound_hardly_improves_and_the_kl_has_a_larger_share(quick: Quick) -> None:
-    three, _, ten, twenty = quick.values("pastrana-figure3", "negative ELBO")
+    three, _, ten, twenty = quick.values("pastrana-figure3", measure="negative ELBO")
     assert abs(ten - twenty) < 0.5 * (three - ten)
-    shares = quick.values("pastrana-figure3", "KL share (%)")
+    shares = quick.values("pastrana-figure3", measure="KL share (%)")
     assert shares[0] < shares[1] < shares[2]
 
 
 def test_a_larger_beta_has_a_larger_bound_and_in_the_end_a_smaller_share_of_the_kl(quick: Quick) -> None:
-    losses = quick.values("pastrana-figure4", "negative ELBO")
+    losses = quick.values("pastrana-figure4", measure="negative ELBO")
     assert losses == sorted(losses)
-    shares = quick.values("pastrana-figure4", "KL share (%)")
+    shares = quick.values("pastrana-figure4", measure="KL share (%)")
     assert max(shares) > shares[0]
     assert shares[-1] < max(shares)
 
 
 def test_labels_lower_the_bound_at_every_beta(quick: Quick) -> None:
-    below = quick.values("pastrana-figure6", "negative ELBO below the unconditional (%)")
+    below = quick.values("pastrana-figure6", measure="negative ELBO below the unconditional (%)")
     assert len(below) == 4
     assert min(below) > 0
 
 
 def test_figure_7_has_the_numbers_of_figures_4_and_6(quick: Quick) -> None:
-    plain = quick.values("pastrana-figure7", "negative ELBO", model="beta-VAE")
-    assert plain == [quick.values("pastrana-figure4", "negative ELBO")[at] for at in (0, 3)]
-    told = quick.values("pastrana-figure7", "negative ELBO", model="conditional beta-VAE")
-    assert told == [quick.values("pastrana-figure6", "negative ELBO")[at] for at in (0, 3)]
+    plain = quick.values("pastrana-figure7", measure="negative ELBO", model="beta-VAE")
+    assert plain == [quick.values("pastrana-figure4", measure="negative ELBO")[at] for at in (0, 3)]
+    told = quick.values("pastrana-figure7", measure="negative ELBO", model="conditional beta-VAE")
+    assert told == [quick.values("pastrana-figure6", measure="negative ELBO")[at] for at in (0, 3)]
 
 
 def test_reconstructions_get_worse_with_beta(quick: Quick) -> None:
-    errors = quick.values("pastrana-figure5", "BCE")
+    errors = quick.values("pastrana-figure5", measure="BCE")
     assert errors == sorted(errors)
     (chart,) = quick("pastrana-figure5").charts
     assert isinstance(chart, Pictures)
@@ -110,8 +93,8 @@ def test_reconstructions_get_worse_with_beta(quick: Quick) -> None:
 
 
 def test_more_latents_change_nothing_under_a_larger_beta(quick: Quick) -> None:
-    still = quick.values("pastrana-figure1-8", "latents that change nothing")
-    passive = quick.values("pastrana-figure1-8", "passive latents")
+    still = quick.values("pastrana-figure1-8", measure="latents that change nothing")
+    passive = quick.values("pastrana-figure1-8", measure="passive latents")
     assert still[0] < min(still[1:])
     assert passive[0] < min(passive[1:])
 

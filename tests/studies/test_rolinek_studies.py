@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
+from quick import Quick
 
 from vaescope.data import open_dataset
 from vaescope.runs.settings import Settings
@@ -15,29 +15,10 @@ from vaescope.studies.rolinek_figures import STUDIES as FIGURES
 from vaescope.studies.rolinek_runs import AE, LINEAR, NONLINEAR, PAPER, QUICK, SEEDS, SIGMA, VAE, tasks
 from vaescope.studies.rolinek_tables import STUDIES as TABLES
 from vaescope.studies.rolinek_toy import STUDIES as TOY
-from vaescope.studies.study import Findings, Reproduction, Scale
+from vaescope.studies.study import Reproduction, Scale
 
 STUDIES = {study.name: study for study in (*TOY, *TABLES, *FIGURES)}
 TABLE1, TABLE2 = "rolinek-table1", "rolinek-table2"
-
-
-class Quick:
-    """Findings by the name of their study, made when asked for, from runs in one folder, without public data."""
-
-    def __init__(self, runs: Path) -> None:
-        self.scale = Scale(runs=runs, progress=False)
-        self.found: dict[str, Findings] = {}
-
-    def __call__(self, name: str) -> Findings:
-        if name not in self.found:
-            self.found[name] = STUDIES[name].work(self.scale)
-        return self.found[name]
-
-    def value(self, name: str, **of: object) -> float:
-        """The value of the one cell that is of this."""
-        (cell,) = (cell for cell in self(name).cells if of.items() <= cell.of.items())
-        assert cell.value is not None
-        return cell.value
 
 
 @pytest.fixture(scope="module")
