@@ -70,6 +70,12 @@ def test_a_value_given_twice_trains_once(codes: str, tmp_path: Path) -> None:
     assert len(fitted(codes, tmp_path, "--seed", "1,1")) == 1
 
 
+def test_epochs_may_end_within_one(codes: str, tmp_path: Path) -> None:
+    words = ["fit", codes, *QUICK[:-2], "--latents", "2", "--runs", str(tmp_path), "--batch", "9", "--epochs", "1.5"]
+    result = RUNNER.invoke(cli.app, [*words, "--json"])
+    assert [row["step"] for row in json.loads(result.stdout)] == [9]  # 54 items are trained on
+
+
 def test_options_of_parts_reach_them(codes: str, tmp_path: Path) -> None:
     options = ["--likelihood", "gaussian", "--set", "likelihood.variance=0.5", "--set", "optimiser.beta1=0.5"]
     (row,) = fitted(codes, tmp_path, *options, "--set", "objective.beta=3", "--set", "net.encoder_activation=tanh")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from vaescope.cli import main
 from vaescope.runs import summary
 from vaescope.runs.sweep import Sweep
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Scale, Study
+from vaescope.studies.bonheme_identifiable import STUDIES as IDENTIFIABLE
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
@@ -107,6 +109,58 @@ def test_other_folders_seeds_and_scale_and_json(
     assert len(list((tmp_path / "kept").glob("[!.]*/run.json"))) == 2
 
 
+@pytest.mark.parametrize(
+    ("shares", "steps", "said"),
+    [
+        (["0.5"], 2, "Training was cut to 0.5 of the study's on digits."),
+        (["mnist=0.1", "digits=0.25"], 1, "Training was cut to 0.25 of the study's on digits."),
+    ],
+)
+def test_a_share_of_the_training_is_done_and_said(
+    shares: list[str],
+    steps: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = [word for share in shares for word in ("--share", share)]
+    assert call(monkeypatch, "some-figure2", "--seeds", 1, "--device", "cpu", *words) == 0
+    assert f"note: {said}\n" in capsys.readouterr().out
+    assert json.loads((tmp_path / "studies/some-figure2.json").read_text())["notes"][0] == said
+    assert said in html.unescape((tmp_path / "studies/some-figure2.html").read_text())
+    runs = [json.loads(file.read_text()) for file in (tmp_path / "runs").glob("[!.]*/run.json")]
+    assert [run["configuration"]["plan"]["steps"] for run in runs] == [steps, steps]
+
+
+def test_a_study_of_the_thesis_can_be_had_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (study,) = IDENTIFIABLE
+    monkeypatch.setitem(STUDIES, study.name, study)
+    assert call(monkeypatch, study.name, "--share", 0.01, "--seeds", 1, "--device", "cpu", "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["notes"][0].startswith("Training was cut to 0.01 of the study's on ")
+    runs = [json.loads(file.read_text()) for file in (tmp_path / "runs").glob("[!.]*/run.json")]
+    assert [run["configuration"]["plan"]["steps"] for run in runs] == [6, 6]
+
+
+def test_only_the_data_that_are_named_are_worked_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sizes(scale: Scale) -> Findings:
+        notes: list[str] = []
+        found = {name: scale.open(name, notes) for name in ("digits", "pinwheel", "synthetic-linear")}
+        cells = [Cell({"data": name}, len(data)) for name, data in found.items() if data is not None]
+        return Findings(tuple(cells), notes=tuple(notes))
+
+    monkeypatch.setitem(STUDIES, "some-sizes", Study("some-sizes", "Some et al.", "How many items?", "", sizes))
+    assert call(monkeypatch, "some-sizes", "--data", "digits", "--data", "pinwheel", "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert [row["data"] for row in told["rows"]] == ["digits", "pinwheel"]
+    assert told["notes"] == ["left out: synthetic-linear, of the data only digits, pinwheel being asked for."]
+
+
 def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "some-table1") == 0
     shown = capsys.readouterr().out
@@ -123,6 +177,23 @@ def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: py
         (["some-table1", "nothing"], "study must be one of some-figure2, some-table1; got 'nothing'"),
         (["some-table1", "--scale", "large"], "scale must be one of paper, quick; got 'large'"),
         (["some-table1", "--seeds", "0"], "seeds must be a whole number of at least 1, got 0"),
+        (["some-table1", "--share", "0"], "share must be a finite number above 0, got 0"),
+        (["some-table1", "--share", "nan"], "share must be a finite number above 0, got nan"),
+        (["some-table1", "--share", "1.5"], "share must be at most 1, all of the study's training, got 1.5"),
+        (["some-table1", "--share", "digits=1.5"], "share must be at most 1, all of the study's training, got 1.5"),
+        (["some-table1", "--share", "x"], "one for each set of data as NAME=0.1, got ['x']"),
+        (["some-table1", "--share", "digits="], "one for each set of data as NAME=0.1, got ['digits=']"),
+        (
+            ["some-table1", "--share", "0.1", "--share", "0.2"],
+            "one for each set of data as NAME=0.1, got ['0.1', '0.2']",
+        ),
+        (
+            ["some-table1", "--share", "0.1", "--share", "a=1"],
+            "one for each set of data as NAME=0.1, got ['0.1', 'a=1']",
+        ),
+        (["some-table1", "--share", "mnist=0.1", "--share", "mnist=1"], "got ['mnist=0.1', 'mnist=1']"),
+        (["some-table1", "--share", "mnits=0.1"], "got 'mnits'. Did you mean 'mnist'?"),
+        (["some-table1", "--data", "mnits"], "got 'mnits'. Did you mean 'mnist'?"),
         (["some-table1", "--device", "abacus"], "device must be one of cpu, cuda; got 'abacus'"),
         (["some-table1", "--engine", "steam"], "engine must be one of local, ray; got 'steam'"),
         (["some-table1", "--address", "auto"], "--address is an option of --engine ray, got --engine local"),

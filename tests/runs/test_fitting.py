@@ -224,6 +224,11 @@ def test_epochs_are_steps_over_whole_batches(tmp_path: Path) -> None:
     assert by_epochs.configuration.plan.steps == 30
 
 
+@pytest.mark.parametrize(("epochs", "steps"), [(0.01, 1), (0.5, 2), (0.7, 4), (1, 5), (1.5, 8), (2.0, 10)])
+def test_a_part_of_an_epoch_is_a_whole_number_of_steps_and_not_none(epochs: float, steps: int) -> None:
+    assert Settings(epochs=epochs, batch=16).plan(90).steps == steps
+
+
 def test_the_number_of_steps_and_rows_has_a_default() -> None:
     plan = Settings().plan(1000)
     assert (plan.steps, plan.batch, plan.log_every, plan.evaluate_every) == (5000, 64, 50, 500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import random
@@ -17,7 +18,6 @@ import pytest
 
 import vaescope
 from vaescope.errors import ConfigurationError, NonFiniteError, UnknownNameError
-from vaescope.runs import Run
 from vaescope.runs.measuring import FILE, Measure
 from vaescope.runs.sweep import Sweep, check_place, is_done, jobs_of
 from vaescope.runs.sweeping import plan, rows_of, run_sweep, runs_of, train_jobs
@@ -214,14 +214,21 @@ def test_the_error_of_a_diverging_run_survives_the_way_from_another_process() ->
     assert (copy.term, copy.member, copy.step, copy.items) == ("loss", 1, 3, [5, 6])
 
 
-@pytest.mark.slow
-def test_a_run_that_diverges_in_another_process_is_named(tmp_path: Path) -> None:
-    wild = digits({"likelihood": ["gaussian", "laplace"]}, member={"learning_rate": 1e30}, settings={"steps": 30})
-    with pytest.raises(NonFiniteError, match="step") as met:
-        quietly(wild, tmp_path, workers=2)
-    assert met.value.step >= 1
-    failed = [Run.open(path) for path in tmp_path.glob("[!.]*") if (path / "run.json").exists()]
-    assert "failed" in {run.status for run in failed}
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> None:
+    both = {"likelihood": ["gaussian", "laplace"]}
+    mixed, calm = (digits({"learning_rate": given, **both}, settings={"steps": 30}) for given in ([1e-3, 1e30], [1e-3]))
+    rows = quietly(mixed, tmp_path / "mixed", workers=workers)
+    assert [row["status"] for row in rows] == ["complete", "complete", "failed", "failed"]
+    assert all("active" in row for row in rows[:2])
+    assert not any("active" in row for row in rows[2:])
+    failures = [json.loads((tmp_path / "mixed" / row["id"] / "failure.json").read_text()) for row in rows[2:]]
+    assert all(failure["step"] >= 1 for failure in failures)
+    # What diverged leaves no trace in the others, and is not tried again.
+    assert rows[:2] == quietly(calm, tmp_path / "calm", workers=1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
+    assert quietly(mixed, tmp_path / "mixed", workers=1) == rows
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
 
 
 WORKER = """

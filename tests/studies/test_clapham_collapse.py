@@ -135,14 +135,14 @@ def test_a_type_that_no_latent_has_is_left_out() -> None:
 
 def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data that are not there are noted, and nothing is trained of them."""
-    monkeypatch.setattr("vaescope.studies.clapham_runs.open_or_note", lambda name, notes: notes.append(f"no {name}"))
+    monkeypatch.setattr(Scale, "open", lambda self, name, notes: notes.append(f"no {name}"))
     notes: list[str] = []
     assert list(trained(Scale("paper", runs=tmp_path), notes)) == []
     assert notes == ["no mnist", "no smallnorb", "no dsprites"]
 
 
 def test_runs_of_the_paper_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vaescope.studies.clapham_runs.open_or_note", lambda name, notes: name)
+    monkeypatch.setattr(Scale, "open", lambda self, name, notes: name)
     scale = Scale("paper")
     for task in tasks(scale, []):
         trials = sweep(scale, task).trials()

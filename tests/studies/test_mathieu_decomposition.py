@@ -144,10 +144,10 @@ def test_normal_quantiles_keep_the_share_that_lies_below() -> None:
 
 
 def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str, notes: list[str], **options: object) -> None:
+    def absent(self: Scale, name: str, notes: list[str], **options: object) -> None:
         notes.append(f"data not found: {name}")
 
-    monkeypatch.setattr("vaescope.studies.mathieu_sparsity.open_or_note", absent)
+    monkeypatch.setattr(Scale, "open", absent)
     for name in ("mathieu-figure4", "mathieu-figure5"):
         findings = STUDIES[name].work(Scale("paper", runs=tmp_path))
         assert (findings.cells, findings.notes) == ((), ("data not found: fashion-mnist",))

@@ -13,7 +13,7 @@ from vaescope.data import DATASETS
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.runs.sweep import Sweep
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Reproduction, Scale, Study, published_cells, reproduce
-from vaescope.studies.study import open_or_note, renamed
+from vaescope.studies.study import renamed
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
@@ -177,10 +177,10 @@ def test_every_study_of_the_table_is_under_its_own_name() -> None:
 
 def test_data_that_are_not_there_leave_a_note(tmp_path: Path) -> None:
     notes: list[str] = []
-    assert open_or_note(str(tmp_path / "absent.npy"), notes) is None
+    assert Scale().open(str(tmp_path / "absent.npy"), notes) is None
     assert notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")
     assert "digits" in DATASETS
-    found = open_or_note("digits", notes)
+    found = Scale().open("digits", notes)
     assert found is not None
     assert len(found) == 1797
     assert len(notes) == 1

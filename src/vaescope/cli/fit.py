@@ -30,7 +30,7 @@ def fit(
     optimiser: Annotated[str, typer.Option(help=parts.OPTIMISERS)] = "adam",
     learning_rate: Annotated[str, typer.Option(help="A list trains one of each.")] = "1e-4",
     steps: Annotated[int | None, typer.Option(help="Updates; 5000 when left out.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data, instead of steps.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the data, instead of steps.")] = None,
     batch: Annotated[int, typer.Option(help="Items in a batch.")] = 64,
     seed: Annotated[str, typer.Option(help="A list such as 0,1,2 trains one of each.")] = "0",
     held_out: Annotated[float, typer.Option(help="Share of items kept for evaluation.")] = 0.1,

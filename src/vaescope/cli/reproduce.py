@@ -18,6 +18,13 @@ def reproduce(
     list_all: Annotated[bool, typer.Option("--list", help="Name every study, its source and its question.")] = False,
     scale: Annotated[str, typer.Option(help="quick (seconds on a CPU), or paper (as published).")] = "quick",
     seeds: Annotated[int | None, typer.Option(help="How many, in place of the study's own number.")] = None,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(help="How much of the study's training is done: 0.1, or NAME=0.1 for each set of data."),
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(help="Only this set of data, where a study has several; can be given again.")
+    ] = None,
     runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
     output: Annotated[str, typer.Option("--output", "-o", help="Folder to write NAME.html, .csv and .json in.")] = (
         "studies"
@@ -47,6 +54,8 @@ def reproduce(
         lookup(STUDIES, name, "study")
     options: dict[str, Any] = {
         "seeds": seeds,
+        "share": _shares(share or []),
+        "data": tuple(data or ()),
         "runs": Path(runs),
         "device": device_of(device),
         "by": engine,
@@ -63,6 +72,23 @@ def reproduce(
             _print_study(found, files)
     if json:
         print_json(told)
+
+
+def _shares(given: list[str]) -> float | dict[str, float]:
+    """One number for all data, or one for each by name."""
+    from vaescope.errors import ConfigurationError
+
+    must = "--share must be one number such as 0.1, or one for each set of data as NAME=0.1"
+    try:
+        if len(given) == 1 and "=" not in given[0]:
+            return float(given[0])
+        pairs = [(name, float(value)) for name, _, value in (text.rpartition("=") for text in given)]
+    except ValueError as error:
+        raise ConfigurationError(f"{must}, got {given}.") from error
+    names = [name for name, _ in pairs]
+    if "" in names or len(set(names)) < len(names):
+        raise ConfigurationError(f"{must}, got {given}.")
+    return dict(pairs) or 1.0
 
 
 def _print_list(json: bool) -> None:

@@ -30,6 +30,7 @@ def sweep(
     """Train a grid of runs, measure each, and show the table. Stopped, the same command goes on."""
     from vaescope.cli.parts import check_plot
     from vaescope.cli.tables import columns_of, print_json, print_rows, print_table
+    from vaescope.runs.record import FAILED
     from vaescope.runs.sweep_file import read_sweep
     from vaescope.runs.sweeping import plan, run_sweep
     from vaescope.showing import csv_text
@@ -59,6 +60,9 @@ def sweep(
     names = [name for name in varying if not name.startswith("train_")]
     print_table(names, [[row.get(name) for name in names] for row in rows[:SHOWN]])
     more = f", {len(rows) - SHOWN} of them not shown" if len(rows) > SHOWN else ""
+    failed = [row["id"] for row in rows if row["status"] == FAILED]
+    if failed:
+        print(f"{len(failed)} diverged, and say why in failure.json of their folders: {', '.join(failed)}")
     print(f'{len(rows)} runs{more}; ask them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
 
 

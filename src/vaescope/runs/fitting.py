@@ -20,7 +20,7 @@ from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
 from vaescope.runs.journal import Journal
-from vaescope.runs.run import COMPLETE, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
+from vaescope.runs.run import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
 from vaescope.runs.workplace import locked, make_folder, remove_leftovers
@@ -95,6 +95,12 @@ def is_complete(store: Store, identity: str) -> bool:
         return False
     run = Run.open(path)
     return run.status == COMPLETE and run.has_model
+
+
+def has_failed(store: Store, identity: str) -> bool:
+    """Whether a run is there that stopped at a number that is not finite: the same settings stop there again."""
+    path = store.path(identity)
+    return (path / RUN_FILE).exists() and Run.open(path).status == FAILED
 
 
 def _groups(

@@ -8,28 +8,32 @@ from pathlib import Path
 
 import torch
 
-from vaescope.runs.fitting import fit_many
+from vaescope.errors import NonFiniteError
+from vaescope.runs.fitting import fit_many, has_failed
 from vaescope.runs.measuring import measure
+from vaescope.runs.run import Run
+from vaescope.runs.store import Store
 from vaescope.runs.sweep import Job
 
 
 def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0) -> tuple[str, ...]:
-    """Train and measure what is missing of a job, in a folder of runs; the ids of its runs.
+    """Train and measure what is missing of a job, in a folder of runs; the ids of its runs that did not diverge.
 
-    On a CPU one thread: how many there are must not change the bits, and jobs run side by side.
+    A run that diverges is marked failed and says why; the others of the job then train without it. On a CPU one thread:
+    how many there are must not change the bits, and jobs run side by side.
     """
+    store = Store(Path(runs))
+    members = [member for identity, member in zip(job.ids, job.members, strict=True) if not has_failed(store, identity)]
+    where = {"runs": runs, "device": device, "progress": False, "checkpoint_seconds": checkpoint_seconds}
+    found: list[Run] = []
     with one_thread(device):
-        found = fit_many(
-            job.data,
-            list(job.members),
-            **job.settings,
-            runs=runs,
-            device=device,
-            progress=False,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        while len(found) < len(members):
+            try:
+                found = fit_many(job.data, members, **job.settings, **where)
+            except NonFiniteError as error:
+                del members[error.member]
         for run in found:
-            measure(run, job.measure)
+            measure(run, job.measure, device)
     return tuple(run.id for run in found)
 
 

@@ -67,19 +67,21 @@ def is_measured(run: Run, wanted: Measure) -> bool:
     return all(found.get(name, {}).get("asked") == wanted.asked for name in (REGIME, *wanted.metrics))
 
 
-def measure(run: Run, wanted: Measure) -> dict[str, float | None]:
-    """The values that are wanted of a run, by flat names; what was measured before is read."""
+def measure(run: Run, wanted: Measure, device: str = "cpu") -> dict[str, float | None]:
+    """The values that are wanted of a run, by flat names; what was measured before is read, the rest on `device`."""
     found = measured(run)
     missing = [name for name in (REGIME, *wanted.metrics) if found.get(name, {}).get("asked") != wanted.asked]
     if missing:
-        found |= {name: {"asked": wanted.asked, "values": values} for name, values in _values(run, wanted, missing)}
+        found |= {
+            name: {"asked": wanted.asked, "values": values} for name, values in _values(run, wanted, missing, device)
+        }
         write_atomically(run.path / FILE, json.dumps(without_infinities(found), indent=1).encode())
     return {name: value for one in (REGIME, *wanted.metrics) for name, value in found[one]["values"].items()}
 
 
-def _values(run: Run, wanted: Measure, missing: list[str]) -> list[tuple[str, dict[str, Any]]]:
+def _values(run: Run, wanted: Measure, missing: list[str], device: str) -> list[tuple[str, dict[str, Any]]]:
     some = some_of(data_of(run, None), wanted.items, wanted.seed)
-    codes = encode(run.model, some, seed=wanted.seed, progress=False)
+    codes = encode(run.model, some, seed=wanted.seed, device=device, progress=False)
     types = variable_types(codes)
     names = None if some.factor_table is None or codes.factors is None else some.factor_table.names
     values: list[tuple[str, dict[str, Any]]] = []

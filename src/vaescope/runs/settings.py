@@ -34,7 +34,7 @@ class Settings:
         posterior: 'diagonal', or 'deterministic' for an autoencoder.
         prior: 'standard', or 'conditional' for an identifiable model.
         likelihood: 'bernoulli' for images, else 'gaussian' with a learned variance.
-        steps, epochs: one or the other; 5000 steps when neither is given.
+        steps, epochs: one or the other, epochs also in part; 5000 steps when neither is given.
         held_out: share (float) or number (int) of items kept aside for evaluation; 0 for none.
         log_every, evaluate_every: steps between rows of the history (a fiftieth and a tenth of training or so).
         monitor_every: steps between looks at the types of the latents (200, and not more than 300 looks); 0 for none.
@@ -53,7 +53,7 @@ class Settings:
     optimiser: Any = "adam"
     batch: int = 64
     steps: int | None = None
-    epochs: int | None = None
+    epochs: float | None = None
     precision: str = "float32"
     log_every: int | None = None
     evaluate_every: int | None = None
@@ -68,10 +68,12 @@ class Settings:
     checkpoint_seconds: float = 20.0
 
     def __post_init__(self) -> None:
-        for name in ("batch", "evaluation_items", "steps", "epochs", "log_every", "evaluate_every"):
+        for name in ("batch", "evaluation_items", "steps", "log_every", "evaluate_every"):
             value = getattr(self, name)
             if value is not None or name in ("batch", "evaluation_items"):
                 whole_number(name, value, 1)
+        if self.epochs is not None:
+            finite_number("epochs", self.epochs, above=0)
         if self.steps is not None and self.epochs is not None:
             raise ConfigurationError(
                 f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
@@ -120,7 +122,7 @@ class Settings:
     def plan(self, items: int) -> Plan:
         """The plan for training on this many items."""
         batch = min(self.batch, items)
-        steps = self.epochs * (items // batch) if self.epochs is not None else self.steps
+        steps = max(1, round(self.epochs * (items // batch))) if self.epochs is not None else self.steps
         steps = DEFAULT_STEPS if steps is None else steps
         log_every = self.log_every or min(50, max(1, steps // 50))
         evaluate_every = self.evaluate_every or log_every * max(1, round(steps / 10 / log_every))

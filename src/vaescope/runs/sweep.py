@@ -17,7 +17,7 @@ from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.models import check_latents
 from vaescope.objectives.strengths import form
 from vaescope.runs.configuration import Configuration, hash_of
-from vaescope.runs.fitting import is_complete
+from vaescope.runs.fitting import has_failed, is_complete
 from vaescope.runs.measuring import Measure, is_measured
 from vaescope.runs.run import Run
 from vaescope.runs.settings import Settings, check_likelihood
@@ -107,6 +107,11 @@ def check_place(place: str) -> None:
         raise unknown_name("a place in the grid", part, known)
 
 
+def name_of(data: Any) -> str:
+    """What the data of a sweep are called."""
+    return str(data["name"] if isinstance(data, Mapping) else data)
+
+
 @dataclass(frozen=True)
 class Job:
     """Runs that train as one program, measured when they are done; it can be sent to another process or machine.
@@ -185,10 +190,11 @@ def _grouped(
 
 
 def is_done(job: Job, runs: Path) -> bool:
-    """Whether every run of a job is trained and measured."""
+    """Whether every run of a job is trained and measured, or has diverged."""
     store = Store(runs)
     return all(
-        is_complete(store, identity) and is_measured(Run.open(store.path(identity)), job.measure)
+        has_failed(store, identity)
+        or (is_complete(store, identity) and is_measured(Run.open(store.path(identity)), job.measure))
         for identity in job.ids
     )
 

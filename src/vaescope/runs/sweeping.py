@@ -13,10 +13,10 @@ from vaescope.data import open_dataset
 from vaescope.progress import progress_bar
 from vaescope.runs.engines import engine
 from vaescope.runs.measuring import measure
-from vaescope.runs.run import Run
+from vaescope.runs.run import COMPLETE, Run
 from vaescope.runs.settings import Settings
 from vaescope.runs.store import DEFAULT_FOLDER, Store, summary
-from vaescope.runs.sweep import Job, Sweep, is_done, jobs_of
+from vaescope.runs.sweep import Job, Sweep, is_done, jobs_of, name_of
 from vaescope.showing import Shown
 from vaescope.training import Trainer
 from vaescope.training.layout import Layout
@@ -43,7 +43,7 @@ class SweepPlan(Shown):
             {
                 "job": job.number,
                 "runs": len(job.ids),
-                "data": job.data["name"] if isinstance(job.data, dict) else str(job.data),
+                "data": name_of(job.data),
                 "latents": _span([member.latents for member in job.members]),
                 "seeds": _span([member.seed for member in job.members]),
                 "objective": type(job.members[0].objective).__name__,
@@ -95,6 +95,8 @@ def run_sweep(
 ) -> list[dict[str, Any]]:
     """Train and measure every run of the sweep that is missing, by an engine; one row for each run, as the grid goes.
 
+    Runs that diverge stop no other: their rows say 'failed', and their folders why.
+
     `options` are the engine's: `workers` of 'local', `address` of 'ray'.
     """
     folder, chosen = Path(runs), device_of(device)
@@ -119,8 +121,9 @@ def train_jobs(
 
 
 def rows_of(jobs: list[Job], runs: Path) -> list[dict[str, Any]]:
-    """One row for each run of finished jobs: its settings, the ends of its history, and what was measured."""
-    return [{**summary(run), **measure(run, job.measure)} for run, job in runs_of(jobs, runs)]
+    """One row for each run of finished jobs: its settings, the ends of its history, and what was measured, if any."""
+    pairs = runs_of(jobs, runs)
+    return [{**summary(run), **(measure(run, job.measure) if run.status == COMPLETE else {})} for run, job in pairs]
 
 
 def runs_of(jobs: list[Job], runs: Path) -> list[tuple[Run, Job]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -56,11 +57,12 @@ __all__ = [
 def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
     """Train what is missing of a study, measure, and set our numbers beside the published ones.
 
-    `options` are those of `Scale`: seeds, runs, device, by, options, progress.
+    `options` are those of `Scale`: seeds, share, data, runs, device, by, options, progress.
     """
     study = lookup(STUDIES, name, "study")
     chosen = Scale(scale, **options)
     # Small nets gain nothing from more threads, and lose much to them.
     with one_thread(device_of(chosen.device)):
         findings = study.work(chosen)
+    findings = replace(findings, notes=(*chosen.shortfall(), *findings.notes))
     return Reproduction(study, chosen.name, findings, published_cells(name))

@@ -125,9 +125,11 @@ def _subject(scale: Scale) -> tuple[str, float]:
 def _snapshots(scale: Scale) -> list[Snapshots]:
     """Train the seeds of one beta-VAE together, looking at their codes on the way."""
     name, beta = _subject(scale)
-    every, steps = scale.pick((QUICK_STEPS // 20, QUICK_STEPS), (PAPER_STEPS // 300, PAPER_STEPS))
-    options: dict[str, Any] = {**scale.pick(QUICK, PAPER), "steps": steps, "log_every": every, "evaluate_every": steps}
-    settings, data = Settings.of(options), open_dataset(name)
+    looks, length = scale.pick((20, QUICK_STEPS), (300, PAPER_STEPS))
+    steps = scale.cut({"steps": length}, name)["steps"]
+    every = max(1, steps // looks)
+    rows = {"steps": steps, "log_every": every, "evaluate_every": every * looks}
+    settings, data = Settings.of({**scale.pick(QUICK, PAPER), **rows}), open_dataset(name)
     training, _ = settings.split().of(data)
     rate = scale.pick(5e-3, 1e-4)
     members = [Member(LATENTS, {"name": "beta", "beta": beta}, rate, seed) for seed in scale.seed_list(2, 5)]
@@ -136,15 +138,15 @@ def _snapshots(scale: Scale) -> list[Snapshots]:
     trainer = Trainer(settings.architecture(data), members, plan, training, None, device)
     probe = data.draw(ITEMS)
     moments: list[int] = []
-    looks: list[list[np.ndarray]] = [[] for _ in members]
+    seen: list[list[np.ndarray]] = [[] for _ in members]
     while not trainer.finished:
         trainer.advance()
         moments.append(trainer.state.step)
-        for place, look in enumerate(looks):
-            look.append(_correlation(trainer, place, probe))
+        for place, own in enumerate(seen):
+            own.append(_correlation(trainer, place, probe))
     return [
-        Snapshots(tuple(moments), types_of(_codes(trainer, place, probe)), np.stack(look))
-        for place, look in enumerate(looks)
+        Snapshots(tuple(moments), types_of(_codes(trainer, place, probe)), np.stack(own))
+        for place, own in enumerate(seen)
     ]
 
 

@@ -12,7 +12,7 @@ from vaescope.runs import Run
 from vaescope.runs.subjects import data_of, some_of
 from vaescope.runs.sweep import Sweep
 from vaescope.runs.sweeping import device_of
-from vaescope.studies.study import Cell, Scale, open_or_note
+from vaescope.studies.study import Cell, Scale
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
 LATENTS, ITEMS = 10, 10_000
@@ -105,7 +105,7 @@ def data_there(scale: Scale, names: Iterable[str], notes: list[str]) -> list[str
     if scale.pick(True, False):
         notes.append("Quick: digits in place of dSprites and the other data of the thesis.")
         return [DIGITS]
-    return [name for name in names if open_or_note(name, notes) is not None]
+    return [name for name in names if scale.open(name, notes) is not None]
 
 
 def codes_of(scale: Scale, run: Run, items: int = ITEMS) -> Representation:

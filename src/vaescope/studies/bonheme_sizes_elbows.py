@@ -105,8 +105,8 @@ def _marks(scale: Scale, subject: Subject, panel: Panel) -> dict[str, float]:
 
 def _checked(scale: Scale, subject: Subject, panel: Panel, chosen: int) -> Elbow:
     """The elbow check of the runs, which is kept beside them: its classifiers take longer to train than small runs."""
-    sweep = sweep_of(scale, subject, panel)
-    runs = scale.trained(sweep)
+    sweep = scale.shortened(sweep_of(scale, subject, panel))
+    runs = scale.trained(sweep_of(scale, subject, panel))
     file = Path(scale.runs) / f"{CHECK_PREFIX}{hash_of(sorted(run.id for run in runs))}" / CHECK_FILE
     chosen = max(1, chosen)
     if file.is_file():

@@ -20,7 +20,7 @@ from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
 from vaescope.runs.sweeping import device_of
 from vaescope.runs.workplace import locked
-from vaescope.studies.study import Cell, Scale, open_or_note
+from vaescope.studies.study import Cell, Scale
 from vaescope.training import Member
 
 TRACE, INFORMATION, DIMENSION = "trace", "information", "dimension"
@@ -55,7 +55,7 @@ def subjects(scale: Scale, notes: list[str], names: Sequence[str] = (SYMSOL, DSP
     for name in names:
         label, source = scale.pick(STAND_INS[name], (name, {"name": SOURCES[name]}))
         options = {option: value for option, value in source.items() if option != "name"}
-        data = open_or_note(source["name"], notes, **options)
+        data = scale.open(source["name"], notes, **options)
         if data is not None:
             notes += scale.pick([STOOD_IN.format(label, name)], [])
             found.append(Subject(label, source, data))
@@ -165,7 +165,9 @@ def _searched(
     width = sum(quest.width for quest in quests) * len(seeds)
     with locked([folder]), progress_bar(f"fondue {subject.label}", None, scale.progress) as report:
         states = States(folder)
-        pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats_for(width), states, Readings(folder))
+        # The first round asks for all sizes, later ones for a third or so: places left empty train for nothing.
+        seats = seats_for(max(1, width // 3))
+        pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats, states, Readings(folder))
         began = time.monotonic()
         answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
         speed = (time.monotonic() - began) / pool.trained_steps if pool.trained_steps else None
@@ -187,5 +189,5 @@ def _quest(scale: Scale, question: Question, axis: Latents, setup: Setup) -> Que
     member = Member(begin.position, question.objective, rate_of(scale))
     threshold = GAPS[question.gap]().threshold
     periods = setup.plan.steps // setup.period
-    width = scale.pick(4 * axis.largest, 5)
+    width = scale.pick(4 * axis.largest, 3)
     return Quest(question.gap, axis, member, begin.position, threshold, width, periods, near=scale.pick(True, False))

@@ -12,7 +12,7 @@ from vaescope.runs import Run
 from vaescope.runs.measuring import Measure
 from vaescope.runs.sweep import Sweep
 from vaescope.runs.sweeping import device_of
-from vaescope.studies.study import Scale, open_or_note
+from vaescope.studies.study import Scale
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
 TITLES = {"vae": "VAE", "vgon": "VGON"}
@@ -106,5 +106,5 @@ def tasks(scale: Scale, notes: list[str]) -> list[Task]:
     return [
         Task(title, source, BETAS, 10, 5e-4, {**_PAPER, **length})
         for title, source, length in sets
-        if open_or_note(source, notes) is not None
+        if scale.open(source, notes) is not None
     ]

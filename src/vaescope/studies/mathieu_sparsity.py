@@ -21,7 +21,7 @@ from vaescope.runs.measuring import Measure
 from vaescope.runs.sweep import Sweep
 from vaescope.runs.sweeping import device_of
 from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
-from vaescope.studies.study import Cell, Findings, Scale, Study, open_or_note
+from vaescope.studies.study import Cell, Findings, Scale, Study
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
 MEASURES = {"sparsity": "Hoyer's, 1 is sparse", "log-likelihood": "of held-out images", "MMD": "codes against prior"}
@@ -80,7 +80,7 @@ def _material(scale: Scale, notes: list[str]) -> Material | None:
     title, name, options = scale.pick(("digits", "digits", {}), ("Fashion-MNIST", "fashion-mnist", OPTIONS))
     if name == "digits":
         notes.append(QUICK_NOTE)
-    data = open_or_note(name, notes, **options)
+    data = scale.open(name, notes, **options)
     if data is None:
         return None
     settings = scale.pick(_QUICK, _PAPER)

@@ -12,7 +12,7 @@ from vaescope.runs import Run
 from vaescope.runs.measuring import Measure
 from vaescope.runs.sweep import Sweep
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Scale, open_or_note
+from vaescope.studies.study import Cell, Scale
 
 PLAIN, CONDITIONAL = "beta-VAE", "conditional beta-VAE"
 BETAS = {PLAIN: (1, 3, 5, 10, 20), CONDITIONAL: (1, 3, 5, 10)}
@@ -79,8 +79,8 @@ def material(scale: Scale, notes: list[str]) -> Material | None:
     """MNIST, or None, with a note, where its files are missing; small digits, under their own name, at quick scale."""
     if scale.pick(True, False):
         notes.append("Digits stand in for MNIST; with a twelfth of the pixels, each beta is a tenth of the paper's.")
-        return None if open_or_note("digits", notes) is None else _QUICK
-    return None if open_or_note("mnist", notes, part="all") is None else _PAPER
+        return None if scale.open("digits", notes) is None else _QUICK
+    return None if scale.open("mnist", notes, part="all") is None else _PAPER
 
 
 def end_cells(of: Mapping[str, Any], runs: Sequence[Run]) -> list[Cell]:

@@ -35,7 +35,7 @@ def figure4(scale: Scale) -> Findings:
     cells: list[Cell] = []
     for taken in lengths:
         runs = scale.trained(one.sweep({"seed": seeds}, **{length: taken}))
-        found = [one.score(run, items, scale.pick(100, 1000)) for run in runs]
+        found = [one.score(scale, run, items) for run in runs]
         points += [{**score, "length": f"{taken} {length}"} for score in found]
         cells += _means({"data": one.label, "trained": f"{taken} {length}"}, found)
     table = np.array([[point[DTO], point[DISENTANGLEMENT]] for point in points])
@@ -77,7 +77,7 @@ def _at_ratio(scale: Scale, one: Task, ratio: float) -> list[dict[str, float]]:
     source = {**given, "ratio": ratio}
     runs: Sequence[Run] = scale.trained(one.sweep({"seed": scale.seed_list(*RESTARTS)}, source))
     items = one.held_out(scale.pick(1000, 5000), source)
-    return [one.score(run, items, scale.pick(100, 1000)) for run in runs]
+    return [one.score(scale, run, items) for run in runs]
 
 
 def _means(of: dict[str, Any], found: list[dict[str, float]]) -> list[Cell]:

@@ -17,7 +17,8 @@ from vaescope.representation import encode
 from vaescope.runs import Run
 from vaescope.runs.measuring import Measure
 from vaescope.runs.sweep import Sweep
-from vaescope.studies.study import Scale, open_or_note
+from vaescope.runs.sweeping import device_of
+from vaescope.studies.study import Scale
 
 BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
 # Models that differ in the weight of the rate alone train together; the settings are what makes the others.
@@ -27,6 +28,7 @@ GROUPS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ((SIGMA,), {"posterior": "full"}),
 )
 SEEDS = 2, 10
+JACOBIANS = 100, 1000  # items at which DtO is taken
 DTO, DISENTANGLEMENT = "DtO", "Disent."
 SQUARE = (True, True)
 SPRITES = (False, True, True, True, True)  # the shape is a class
@@ -75,7 +77,7 @@ class Task:
             models = [model for model in together if model in self.models]
             betas = [1.0 if model == VAE else self.beta for model in models]
             if models:
-                runs = scale.trained(self.sweep({"objective.beta": betas, "seed": seeds}, **settings))
+                runs = scale.trained(self.sweep({"objective.beta": betas, "seed": seeds}, **settings), some=True)
                 found |= {model: runs[len(seeds) * at :][: len(seeds)] for at, model in enumerate(models)}
         return {model: found[model] for model in self.models}
 
@@ -84,10 +86,11 @@ class Task:
         data = open_dataset(self.source if source is None else source)
         return data.split(self.settings["held_out"])[1].draw(items)
 
-    def score(self, run: Run, items: Dataset, jacobians: int) -> dict[str, float]:
+    def score(self, scale: Scale, run: Run, items: Dataset) -> dict[str, float]:
         """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1)."""
-        codes = encode(run.model, items, progress=False)
-        found = {DTO: distance_to_orthogonality(run.model, codes, items=jacobians).score}
+        model = run.model.to(device_of(scale.device))
+        codes = encode(model, items, progress=False)
+        found = {DTO: distance_to_orthogonality(model, codes, items=scale.pick(*JACOBIANS)).score}
         if self.continuous:
             found[DISENTANGLEMENT] = neighbours(codes.mean, _factors(items, self.continuous)).score
         return found
@@ -97,7 +100,7 @@ def task(scale: Scale, label: str, notes: list[str]) -> Task | None:
     """The task with this label at a scale; None, with a note, where its data are not there."""
     found = scale.pick(QUICK, PAPER)[label]
     source = dict(found.source) if isinstance(found.source, Mapping) else {"name": found.source}
-    return None if open_or_note(source.pop("name"), notes, **source) is None else found
+    return None if scale.open(source.pop("name"), notes, **source) is None else found
 
 
 def tasks(scale: Scale, notes: list[str]) -> list[Task]:

@@ -11,8 +11,8 @@ from vaescope.metrics.orthogonality import random_decoder_baseline
 from vaescope.regime import share_below
 from vaescope.runs import Run
 from vaescope.studies.charts import Lines
-from vaescope.studies.rolinek_runs import DTO, RANDOM, SEEDS, Task, tasks
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.rolinek_runs import DISENTANGLEMENT, DTO, RANDOM, SEEDS, Task, tasks
+from vaescope.studies.study import Cell, Findings, Scale, Study, complete
 
 HIGH = 10  # latents of the second column of Table 1
 DRAWS = 500  # random decoders
@@ -37,11 +37,12 @@ def table1(scale: Scale) -> Findings:
     for one in tasks(scale, notes):
         most = min(HIGH, open_dataset(one.source).dimensions)
         sizes = [one.latents, most]
-        runs = scale.trained(one.sweep({"objective.beta": [one.regime_beta], "latents": sizes, "seed": seeds}))
-        few, many = runs[: len(seeds)], runs[len(seeds) :]
-        cells.append(Cell.over({"data": one.label, "model": OWN}, [share_in_regime(run) for run in few]))
-        shares = [share_in_regime(run) for run in many]
-        cells.append(Cell.over({"data": one.label, "model": f"beta-VAE ({most})"}, shares))
+        grid = {"objective.beta": [one.regime_beta], "latents": sizes, "seed": seeds}
+        runs = scale.trained(one.sweep(grid), some=True)
+        few, many = complete(runs[: len(seeds)]), complete(runs[len(seeds) :])
+        for model, own in ((OWN, few), (f"beta-VAE ({most})", many)):
+            shares = [share_in_regime(run) for run in own]
+            cells.append(Cell.over({"data": one.label, "model": model}, shares, len(seeds) - len(own)))
         if most < HIGH:
             reason = f"a model may not have more latents than the data have dimensions, which is {most}"
             cells.append(Cell({"data": one.label, "model": MANY}, None, None, 0, f"not trained: {reason}"))
@@ -109,11 +110,10 @@ def _compared(scale: Scale, one: Task) -> list[Cell]:
     items = one.held_out(scale.pick(1000, 5000))
     cells = []
     for model, runs in one.runs(scale).items():
-        scores = [one.score(run, items, scale.pick(100, 1000)) for run in runs]
-        cells += [
-            Cell.over({"data": one.label, "model": model, "measure": measure}, [score[measure] for score in scores])
-            for measure in scores[0]
-        ]
+        scores = [one.score(scale, run, items) for run in complete(runs)]
+        for measure in (DTO, DISENTANGLEMENT) if one.continuous else (DTO,):
+            of = {"data": one.label, "model": model, "measure": measure}
+            cells.append(Cell.over(of, [score[measure] for score in scores], len(runs) - len(scores)))
     mean, spread = random_decoder_baseline(items.dimensions, one.latents, DRAWS)
     return [*cells, Cell({"data": one.label, "model": RANDOM, "measure": DTO}, mean, spread, DRAWS)]
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from vaescope.checks import whole_number
-from vaescope.data import Dataset, open_dataset
-from vaescope.errors import VaescopeError, unknown_name
+from vaescope.checks import finite_number, whole_number
+from vaescope.data import DATASETS, Dataset, open_dataset
+from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
 from vaescope.runs import Run
+from vaescope.runs.record import COMPLETE
 from vaescope.runs.store import DEFAULT_FOLDER
-from vaescope.runs.sweep import Sweep, jobs_of
+from vaescope.runs.sweep import Sweep, jobs_of, name_of
 from vaescope.runs.sweeping import device_of, runs_of, train_jobs
 from vaescope.showing import Shown
 from vaescope.studies.charts import Chart
@@ -29,23 +30,37 @@ class Scale:
 
     Attributes:
         seeds: How many, in place of the study's own number.
+        share: How much of the study's training is done, 1 for all; or such shares by the name of the data, all of it
+            on data that are not named. Searches that end by themselves and schedules of objectives are not cut.
+        data: The only data sets to work on, where a study has several; all if empty.
         runs: The folder that runs are kept in: what another study trained is not trained again.
         by: The engine of sweeps, with its `options`.
     """
 
     name: str = QUICK
     seeds: int | None = None
+    share: float | Mapping[str, float] = 1.0
+    data: tuple[str, ...] = ()
     runs: Path = Path(DEFAULT_FOLDER)
     device: str | None = None
     by: str = "local"
     options: Mapping[str, Any] = field(default_factory=dict)
     progress: bool | None = None
+    _cuts: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.name not in SCALES:
             raise unknown_name("scale", self.name, SCALES)
         if self.seeds is not None:
             whole_number("seeds", self.seeds, 1)
+        by_name = self.share if isinstance(self.share, Mapping) else None
+        for name in (*(by_name or ()), *self.data):
+            if name not in DATASETS:
+                raise unknown_name("data", name, DATASETS)
+        for given in [self.share] if by_name is None else by_name.values():
+            share = finite_number("share", given, above=0)
+            if share > 1:
+                raise ConfigurationError(f"share must be at most 1, all of the study's training, got {share:g}.")
 
     def pick(self, quick: Any, paper: Any) -> Any:
         """The one for this scale."""
@@ -55,12 +70,50 @@ class Scale:
         """The seeds to train: as many as were asked for, or the study's own number at this scale."""
         return list(range(self.seeds or self.pick(quick, paper)))
 
-    def trained(self, sweep: Sweep) -> list[Run]:
-        """The runs of a sweep in the order of its grid, those that are missing trained and measured first."""
+    def open(self, name: str, notes: list[str], **options: Any) -> Dataset | None:
+        """A data set; None, with a note that says why, where its files are absent or it was not asked for."""
+        if self.data and name not in self.data:
+            notes.append(f"left out: {name}, of the data only {', '.join(self.data)} being asked for.")
+            return None
+        try:
+            return open_dataset(name, **options)
+        except VaescopeError as error:
+            notes.append(f"data not found: {name}. {error}")
+            return None
+
+    def trained(self, sweep: Sweep, *, some: bool = False) -> list[Run]:
+        """The runs of a sweep in the order of its grid, those that are missing trained and measured first.
+
+        All must have been trained to the end, unless `some` will do: then ask for those that are `complete`.
+        """
         device = device_of(self.device)
-        jobs = jobs_of(sweep, device)
+        jobs = jobs_of(self.shortened(sweep), device)
         train_jobs(jobs, Path(self.runs), self.by, device, self.progress, **self.options)
-        return [run for run, _ in runs_of(jobs, Path(self.runs))]
+        runs = [run for run, _ in runs_of(jobs, Path(self.runs))]
+        failed = [run.id for run in runs if run.status != COMPLETE]
+        if failed and not some:
+            raise RunError(
+                f"a study needs all of its runs, {', '.join(failed)} diverged: see failure.json in {self.runs}."
+            )
+        return runs
+
+    def shortened(self, sweep: Sweep) -> Sweep:
+        """The sweep with the share of its steps or epochs that is to be trained."""
+        return replace(sweep, settings=self.cut(sweep.settings, name_of(sweep.data)))
+
+    def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
+        """Settings with the share of their steps or epochs that is to be trained on some data, which is remembered."""
+        share = self.share.get(data, 1.0) if isinstance(self.share, Mapping) else self.share
+        if share == 1:
+            return dict(settings)
+        self._cuts[data] = share
+        lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
+        return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
+
+    def shortfall(self) -> tuple[str, ...]:
+        """What must be said of training that was cut, if any was."""
+        parts = [f"{share:.3g} of the study's on {name}" for name, share in self._cuts.items()]
+        return (f"Training was cut to {', '.join(parts)}.",) if parts else ()
 
 
 @dataclass(frozen=True)
@@ -77,11 +130,12 @@ class Cell:
     note: str = ""
 
     @classmethod
-    def over(cls, of: Mapping[str, Any], values: Sequence[float]) -> Cell:
-        """The mean of the values of several seeds; those that are not finite make the cell empty."""
+    def over(cls, of: Mapping[str, Any], values: Sequence[float], diverged: int = 0) -> Cell:
+        """The mean of the values of several seeds, `diverged` others; those that are not finite make the cell empty."""
+        note = f"{diverged} of {len(values) + diverged} runs diverged" if diverged else ""
         if not values or not all(math.isfinite(value) for value in values):
-            return cls(of, None, None, len(values), "not finite" if values else "nothing was measured")
-        return cls(of, fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+            return cls(of, None, None, len(values), "not finite" if values else note or "nothing was measured")
+        return cls(of, fmean(values), stdev(values) if len(values) > 1 else None, len(values), note)
 
 
 @dataclass(frozen=True)
@@ -166,13 +220,9 @@ class Reproduction(Shown):
         }
 
 
-def open_or_note(name: str, notes: list[str], **options: Any) -> Dataset | None:
-    """A data set whose files may be absent: None, and a note that says what is missing."""
-    try:
-        return open_dataset(name, **options)
-    except VaescopeError as error:
-        notes.append(f"data not found: {name}. {error}")
-        return None
+def complete(runs: Sequence[Run]) -> list[Run]:
+    """Those that did not diverge."""
+    return [run for run in runs if run.status == COMPLETE]
 
 
 def renamed(cell: Cell, **more: Any) -> Cell:

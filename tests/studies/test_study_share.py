@@ -1,0 +1,125 @@
+"""A part of a study, for want of time: training that is cut, data that are left out, and notes that say so."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vaescope.errors import ConfigurationError, UnknownNameError
+from vaescope.runs.sweep import Sweep, jobs_of
+from vaescope.studies import STUDIES, Cell, Findings, Scale, Study, reproduce
+from vaescope.studies.bonheme_sizes_search import subjects
+
+NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+
+
+def sweep(data: Any = "digits", **length: float) -> Sweep:
+    return Sweep(data, {"net": NET, "batch": 16, **length}, {"latents": 2}, grid={"seed": [0, 1]})
+
+
+def ids(of: Sweep) -> list[str]:
+    return [run for job in jobs_of(of) for run in job.ids]
+
+
+def steps_trained(scale: Scale) -> Findings:
+    (run,) = scale.trained(Sweep("digits", {"net": NET, "steps": 40}, {"latents": 2}))
+    return Findings((Cell({}, run.configuration.plan.steps),), notes=("of the study itself",))
+
+
+@pytest.mark.parametrize(
+    ("whole", "share", "by_hand"),
+    [
+        ({"steps": 40}, 0.1, {"steps": 4}),
+        ({"steps": 36}, 0.1, {"steps": 4}),
+        ({"steps": 3}, 0.1, {"steps": 1}),
+        ({"epochs": 2}, 0.2, {"epochs": 0.4}),
+        ({"epochs": 2}, 0.2, {"steps": 40}),  # 101 batches make an epoch
+    ],
+)
+def test_a_share_trains_the_runs_of_a_shorter_sweep(
+    whole: dict[str, float], share: float, by_hand: dict[str, float]
+) -> None:
+    cut = ids(Scale(share=share).shortened(sweep(**whole)))
+    assert cut == ids(sweep(**by_hand))
+    assert not set(cut) & set(ids(sweep(**whole)))
+
+
+@pytest.mark.parametrize("whole", [{"steps": 40}, {"epochs": 2}])
+@pytest.mark.parametrize("share", [1, 1.0, {"digits": 1.0}, {"mnist": 0.1}])
+def test_a_share_of_all_trains_the_runs_of_the_study(whole: dict[str, float], share: Any) -> None:
+    assert ids(Scale(share=share).shortened(sweep(**whole))) == ids(sweep(**whole))
+
+
+def test_shares_by_name_cut_training_on_those_data_alone() -> None:
+    scale = Scale(share={"digits": 0.5, "pinwheel": 0.1})
+    sources = ("digits", {"name": "digits"}, {"name": "pinwheel", "items": 99}, "mnist", {"name": "mnist"})
+    cut = [scale.shortened(sweep(source, steps=40)).settings["steps"] for source in sources]
+    assert cut == [20, 20, 4, 40, 40]
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "share must be a finite number above 0, got 0"),
+        (-0.5, "share must be a finite number above 0, got -0.5"),
+        (math.nan, "share must be a finite number above 0, got nan"),
+        ("0.5", "share must be a finite number above 0, got '0.5'"),
+        (1.5, "share must be at most 1, all of the study's training, got 1.5"),
+        ({"digits": 0.5, "mnist": 1.5}, "share must be at most 1, all of the study's training, got 1.5"),
+        ({"digits": 0.5, "mnist": math.nan}, "share must be a finite number above 0, got nan"),
+    ],
+)
+def test_a_share_that_is_none_is_refused(share: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        Scale(share=share)
+
+
+@pytest.mark.parametrize(
+    ("share", "steps", "said"),
+    [
+        (1.0, 40, []),
+        (0.125, 5, ["Training was cut to 0.125 of the study's on digits."]),
+        ({"digits": 0.5, "mnist": 0.1}, 20, ["Training was cut to 0.5 of the study's on digits."]),
+        ({"digits": 1.0}, 40, []),
+    ],
+)
+def test_a_reproduction_trains_its_share_and_says_so_first(
+    share: Any, steps: int, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study("some-table1", "Some et al., Table 1", "How many steps?", "", steps_trained)
+    monkeypatch.setitem(STUDIES, study.name, study)
+    found = reproduce(study.name, share=share, runs=tmp_path, options={"workers": 1}, progress=False)
+    assert [cell.value for cell in found.findings.cells] == [steps]
+    assert found.plain()["notes"] == [*said, "of the study itself"]
+
+
+@pytest.mark.parametrize("given", [{"share": {"digit": 0.5}}, {"data": ("digit",)}])
+def test_names_of_data_that_there_are_not_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UnknownNameError, match=r"data must be one of .*; got 'digit'\. Did you mean 'digits'\?"):
+        Scale(**given)
+
+
+def test_nothing_is_said_where_nothing_was_trained(tmp_path: Path) -> None:
+    assert reproduce("rolinek-toy", share=0.5, runs=tmp_path, progress=False).findings.notes == ()
+
+
+def test_data_that_were_not_asked_for_are_left_out_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("vaescope.studies.study.open_dataset", opened.append)
+    notes: list[str] = []
+    for name in ("mnist", "digits", "dsprites"):
+        Scale(data=("digits", "celeba")).open(name, notes)
+    assert opened == ["digits"]
+    assert notes == [
+        f"left out: {name}, of the data only digits, celeba being asked for." for name in ("mnist", "dsprites")
+    ]
+
+
+def test_a_study_of_several_data_sets_keeps_those_that_were_asked_for() -> None:
+    notes: list[str] = []
+    assert [one.label for one in subjects(Scale(), [])] == ["Gaussian of 3", "digits", "Gaussian of 6"]
+    assert [one.label for one in subjects(Scale(data=("digits",)), notes)] == ["digits"]
+    assert sum(note.startswith("left out: gaussian-manifold, ") for note in notes) == 2
