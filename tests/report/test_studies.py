@@ -40,8 +40,10 @@ CHARTS = (
     Lines("Scores", "They grow.", [{"x": 1, "y": 2.0}, {"x": 2, "y": float("nan")}], "x", "y"),
     Pictures("Samples", "Three.", [("of mnist", torch.rand(3, 1, 4, 4))]),
 )
-FOUND = Reproduction(STUDY, "paper", Findings(CELLS, CHARTS, ("data not found: celeba. Put it there.",)), PUBLISHED)
-NOTHING = Reproduction(STUDY, "paper", Findings(()), ())
+FOUND = Reproduction(
+    STUDY, Scale("paper"), Findings(CELLS, CHARTS, ("data not found: celeba. Put it there.",)), PUBLISHED
+)
+NOTHING = Reproduction(STUDY, Scale("paper"), Findings(()), ())
 
 
 def test_numbers_are_told_with_their_spread_and_a_word_for_their_distance() -> None:
@@ -63,12 +65,12 @@ def test_numbers_are_told_with_their_spread_and_a_word_for_their_distance() -> N
 
 
 def test_columns_without_a_word_are_left_out() -> None:
-    alone = Reproduction(STUDY, "quick", Findings(CELLS[:2]), ())
+    alone = Reproduction(STUDY, Scale("quick"), Findings(CELLS[:2]), ())
     assert list(told_rows(alone.rows())[0]) == ["data", "of", "ours", "seeds"]
 
 
 def test_the_page_has_all_of_it() -> None:
-    text = study_page(FOUND)
+    text = study_page(FOUND.plain())
     assert f"{FOUND.summary()}." in text
     for words in (
         "Is &lt;b&gt; larger than a|b?",
@@ -85,7 +87,7 @@ def test_the_page_has_all_of_it() -> None:
 
 
 def test_a_page_without_charts_carries_no_library_to_draw_them() -> None:
-    text = study_page(NOTHING)
+    text = study_page(NOTHING.plain())
     assert "No number was measured, and none is published." in text
     assert len(text) < 100_000
     assert "Figures" not in text
@@ -103,7 +105,7 @@ def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["ours"] for row in rows] == ["0.5", "2.0", "", "1.5"]
     assert [row["difference_sd"] for row in rows] == [str(row["difference_sd"] or "") for row in FOUND.rows()]
-    assert files["html"].read_text() == study_page(FOUND)
+    assert files["html"].read_text() == study_page(FOUND.plain())
 
 
 def test_a_study_without_numbers_is_written_too(tmp_path: Path) -> None:
@@ -130,7 +132,16 @@ def test_markdown_tells_what_was_asked_and_what_came_out(tmp_path: Path) -> None
     assert "- **Scores.** They grow.\n" in text
     assert "What the source left open: The steps; 10 were chosen.\n" in text
     assert text.endswith("## Notes\n\n- data not found: celeba. Put it there.\n")
-    assert "vaescope reproduce some-table2.5 --scale paper" in text
+    assert "\nMade by `vaescope reproduce some-table2.5 --scale paper`.\n" in text
+
+
+def test_remarks_stand_where_the_meaning_is_told(tmp_path: Path) -> None:
+    plain = {**kept(tmp_path), "made_by": ["vaescope one", "vaescope two"]}
+    text = markdown(plain, remarks="It is *so*\nbecause.\n\nAnd so on.\n")
+    assert "\nMade by `vaescope one`, `vaescope two`.\n" in text
+    summary, rest = text.split("## What it means\n\n")[1].split("\n\n", 1)
+    assert summary == f"{plain['summary']}."
+    assert rest.startswith("It is \\*so\\* because.\n\nAnd so on.\n\nWhat the source left open")
 
 
 def test_markdown_leaves_out_what_there_is_not(tmp_path: Path) -> None:
@@ -142,7 +153,7 @@ def test_markdown_leaves_out_what_there_is_not(tmp_path: Path) -> None:
 
 def test_very_many_rows_are_shown_in_part(tmp_path: Path) -> None:
     cells = tuple(Cell({"number": number}, 1.0) for number in range(121))
-    text = markdown(kept(tmp_path, Reproduction(STUDY, "quick", Findings(cells), ())))
+    text = markdown(kept(tmp_path, Reproduction(STUDY, Scale("quick"), Findings(cells), ())))
     assert "The first 120 of 121 rows; [all of them](some-table2.5.json)." in text
     assert "| 119 |" in text
     assert "| 120 |" not in text
@@ -164,6 +175,8 @@ def test_pages_are_made_of_what_lies_in_the_folder(tmp_path: Path) -> None:
     written = write_pages(tmp_path)
     assert [path.name for path in written] == ["some-table2.5.md", "README.md"]
     assert written[0].read_text() == markdown(plain, "some-table2.5.png")
+    (tmp_path / "some-table2.5.txt").write_text("By hand.\n")
+    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, "some-table2.5.png", "By hand.\n")
 
 
 @pytest.mark.parametrize(

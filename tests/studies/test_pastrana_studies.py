@@ -49,7 +49,7 @@ def test_published_numbers_have_the_columns_and_measures_of_ours(quick: Quick, n
 
 def test_digits_are_not_set_beside_what_is_published_of_mnist(quick: Quick) -> None:
     study = STUDIES["pastrana-figure4"]
-    rows = Reproduction(study, "quick", quick(study.name), published_cells(study.name)).rows()
+    rows = Reproduction(study, Scale("quick"), quick(study.name), published_cells(study.name)).rows()
     assert not [row for row in rows if row["ours"] is not None and row["published"] is not None]
 
 

@@ -40,7 +40,7 @@ def without_public_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_numbers_of_equations_25_and_26_are_ours(quick: Quick) -> None:
-    found = Reproduction(STUDIES["rolinek-toy"], "quick", quick("rolinek-toy"), published_cells("rolinek-toy"))
+    found = Reproduction(STUDIES["rolinek-toy"], Scale("quick"), quick("rolinek-toy"), published_cells("rolinek-toy"))
     beside = [row for row in found.rows() if row["published"] is not None]
     assert len(beside) == 7
     for row in beside:
@@ -94,7 +94,7 @@ def test_a_diagonal_posterior_has_the_decoder_nearest_to_orthogonal(quick: Quick
 @pytest.mark.slow
 def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -> None:
     # Nothing is trained for them: they are the same at every scale, and have a distance at that of the paper.
-    found = Reproduction(STUDIES[TABLE2], "paper", quick(TABLE2), published_cells(TABLE2)).rows()
+    found = Reproduction(STUDIES[TABLE2], Scale("paper"), quick(TABLE2), published_cells(TABLE2)).rows()
     beside = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
     assert {LINEAR, NONLINEAR} <= {row["data"] for row in beside}
     assert all(abs(row["difference_sd"]) < 0.25 for row in beside)

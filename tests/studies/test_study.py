@@ -31,7 +31,7 @@ STUDY = Study("some-table1", "Some et al., Table 1", "What becomes of beta?", "A
 
 
 def beside(ours: list[Cell], published: list[Cell]) -> list[dict[str, Any]]:
-    return Reproduction(STUDY, "paper", Findings(tuple(ours)), tuple(published)).rows()
+    return Reproduction(STUDY, Scale("paper"), Findings(tuple(ours)), tuple(published)).rows()
 
 
 def test_a_scale_picks_what_is_its_own() -> None:
@@ -110,20 +110,20 @@ def test_notes_of_both_sides_are_told() -> None:
 def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     ours = tuple(Cell({"of": name}, 1.0) for name in "abcd")
     published = (Cell({"of": "a"}, 1.5, 0.25), Cell({"of": "b"}, 2.0, 0.25), Cell({"of": "c"}, 3.0))
-    told = Reproduction(STUDY, "paper", Findings(ours), published).summary()
+    told = Reproduction(STUDY, Scale("paper"), Findings(ours), published).summary()
     assert told == (
         "Some et al., Table 1, paper: 4 numbers, 3 of them published, 1 of the 2 published with a spread within two "
         "standard deviations"
     )
-    without_spread = Reproduction(STUDY, "paper", Findings(ours), published[2:]).summary()
+    without_spread = Reproduction(STUDY, Scale("paper"), Findings(ours), published[2:]).summary()
     assert without_spread == "Some et al., Table 1, paper: 4 numbers, 1 of them published"
-    alone = Reproduction(STUDY, "paper", Findings(ours), ()).summary()
+    alone = Reproduction(STUDY, Scale("paper"), Findings(ours), ()).summary()
     assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
 
 
 def test_all_of_it_is_plain_enough_for_json() -> None:
     chart = Lines("Chart", "A line.", [{"x": 1, "y": math.nan}], "x", "y")
-    found = Reproduction(STUDY, "quick", Findings((Cell({"beta": 1}, 2.0),), (chart,), ("a note",)), ())
+    found = Reproduction(STUDY, Scale("quick"), Findings((Cell({"beta": 1}, 2.0),), (chart,), ("a note",)), ())
     table = json.loads(json.dumps(found.plain(), allow_nan=False))
     assert table["study"] == "some-table1"
     assert table["rows"] == found.rows()
@@ -150,7 +150,7 @@ def test_a_reproduction_trains_measures_and_sets_beside(tmp_path: Path, monkeypa
     known = (Cell({"beta": 4.0}, 1.0, 0.5),)
     monkeypatch.setattr("vaescope.studies.published_cells", lambda name: known if name == STUDY.name else ())
     found = reproduce(STUDY.name, "paper", runs=tmp_path, options={"workers": 1}, progress=False)
-    assert found.scale == "paper"
+    assert found.plain()["made_by"] == ["vaescope reproduce some-table1 --scale paper"]
     assert [(row["beta"], row["ours"], row["difference_sd"]) for row in found.rows()] == [
         (1.0, 2.0, None),
         (4.0, 2.0, 2.0),
@@ -159,7 +159,7 @@ def test_a_reproduction_trains_measures_and_sets_beside(tmp_path: Path, monkeypa
 
 
 def test_quick_numbers_have_no_distance_from_published_ones() -> None:
-    found = Reproduction(STUDY, "quick", Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),))
+    found = Reproduction(STUDY, Scale("quick"), Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),))
     assert [(row["ours"], row["published"], row["difference_sd"]) for row in found.rows()] == [(1.0, 2.0, None)]
     assert "of other settings: look at the behaviour" in found.summary()
 

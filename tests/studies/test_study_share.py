@@ -102,6 +102,16 @@ def test_names_of_data_that_there_are_not_are_refused(given: dict[str, Any]) -> 
         Scale(**given)
 
 
+def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"seeds": 3, "share": {"mnist": 0.25, "digits": 1.0}, "data": ("mnist", "digits")}
+    found = reproduce("rolinek-toy", runs=tmp_path, progress=False, **options)
+    rest = "--scale quick --seeds 3 --share mnist=0.25 --data mnist --data digits"
+    assert found.plain()["made_by"] == [f"vaescope reproduce rolinek-toy {rest}"]
+    assert (
+        Scale("paper", share=0.1).command("some-table1") == "vaescope reproduce some-table1 --scale paper --share 0.1"
+    )
+
+
 def test_nothing_is_said_where_nothing_was_trained(tmp_path: Path) -> None:
     assert reproduce("rolinek-toy", share=0.5, runs=tmp_path, progress=False).findings.notes == ()
 

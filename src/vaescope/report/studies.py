@@ -15,6 +15,7 @@ from vaescope.report.page import page, write_page
 from vaescope.report.study_plots import plots_and_pictures
 from vaescope.showing import columns_of, csv_text, table
 from vaescope.studies import Reproduction
+from vaescope.studies.charts import chart_of
 
 FAR = 2.0  # published standard deviations up to which two numbers agree
 WITHIN, BEYOND = "within 2 sd", "beyond 2 sd"
@@ -22,26 +23,26 @@ WITHIN, BEYOND = "within 2 sd", "beyond 2 sd"
 VALUES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
 
 
-def study_page(found: Reproduction) -> str:
-    """The whole page: the question, how the numbers compare, the figures, what the source left open."""
-    study = found.study
-    plots, pictures = plots_and_pictures(found.findings.charts)
-    parts: list[tuple[str, str, Any]] = [("numbers", "Ours beside the published", _numbers(found))]
+def study_page(plain: Mapping[str, Any]) -> str:
+    """The page of what `Reproduction.plain` gives: how the numbers compare, figures, what the source left open."""
+    plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
+    parts: list[tuple[str, str, Any]] = [("numbers", "Ours beside the published", _numbers(plain["rows"]))]
     if plots:
         parts.append(("figures", "Figures", sections.plots(plots)))
     if pictures:
         parts.append(("pictures", "Pictures", element("div", *pictures, class_="plots")))
-    if study.left_open:
-        parts.append(("left-open", "What the source left open", element("p", study.left_open)))
-    if found.findings.notes:
-        told = [element("li", note) for note in found.findings.notes]
+    if plain["left_open"]:
+        parts.append(("left-open", "What the source left open", element("p", plain["left_open"])))
+    if plain["notes"]:
+        told = [element("li", note) for note in plain["notes"]]
         parts.append(("notes", "Notes", element("ul", *told)))
+    facts = {"study": plain["study"], "source": plain["source"], "made by": ", ".join(plain["made_by"])}
     return page(
-        f"{study.name}: {study.source}",
-        element("h1", f"vaescope reproduces {study.source}"),
-        element("p", f"{found.summary()}.", class_="verdict"),
-        element("p", study.question),
-        sections.facts({"study": study.name, "source": study.source, "scale": found.scale}),
+        f"{plain['study']}: {plain['source']}",
+        element("h1", f"vaescope reproduces {plain['source']}"),
+        element("p", f"{plain['summary']}.", class_="verdict"),
+        element("p", plain["question"]),
+        sections.facts(facts),
         *[sections.section(*part) for part in parts],
         navigation=[(identity, title) for identity, title, _ in parts],
         plotly=bool(plots),
@@ -52,7 +53,7 @@ def write_study(found: Reproduction, folder: str | Path) -> dict[str, Path]:
     """Write NAME.html, NAME.csv and NAME.json into a folder, which is made where it is not there."""
     place, name = make_output(folder), found.study.name
     kept = json.dumps(without_infinities(found.plain()), indent=1, default=_plain_value, allow_nan=False)
-    texts = {"html": study_page(found), "csv": csv_text(found.rows()), "json": f"{kept}\n"}
+    texts = {"html": study_page(json.loads(kept)), "csv": csv_text(found.rows()), "json": f"{kept}\n"}
     # Names have points of their own, so that a suffix is added, not put in place of another.
     return {kind: write_page(place / f"{name}.{kind}", text) for kind, text in texts.items()}
 
@@ -98,8 +99,7 @@ def _with_spread(value: float | None, spread: float | None) -> str:
     return f"{value:.4g}" if spread is None else f"{value:.4g} ± {spread:.2g}"
 
 
-def _numbers(found: Reproduction) -> Markup:
-    rows = found.rows()
+def _numbers(rows: Sequence[Mapping[str, Any]]) -> Markup:
     if not rows:
         return element("p", "No number was measured, and none is published.")
     return table(told_rows(rows), "Mean ± standard deviation over seeds, ours beside the published numbers")

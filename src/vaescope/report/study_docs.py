@@ -16,24 +16,26 @@ from vaescope.showing import columns_of, text
 
 INDEX = "README.md"
 SHOWN = 120  # rows that a page shows; the JSON beside it has all
-NEEDED = ("study", "source", "question", "left_open", "scale", "summary", "rows", "notes", "charts")
+NEEDED = ("study", "source", "question", "left_open", "scale", "made_by", "summary", "rows", "notes", "charts")
 ABOUT = (
-    "Each page here is made from the JSON beside it by `python -m vaescope.report.study_docs docs/studies`; "
-    "`vaescope reproduce NAME --scale paper` writes the JSON. `vaescope reproduce --list` names every study."
+    "Each page here is made from the JSON beside it, and from remarks in a .txt file if there is one, by "
+    "`python -m vaescope.report.study_docs docs/studies`; `vaescope reproduce NAME --scale paper` writes the JSON. "
+    "`vaescope reproduce --list` names every study."
 )
 
 
-def markdown(plain: Mapping[str, Any], picture: str | None = None) -> str:
-    """The page of one study; `picture` is the name of a file beside it with the figure."""
+def markdown(plain: Mapping[str, Any], picture: str | None = None, remarks: str = "") -> str:
+    """The page of one study; `picture` is the name of a file beside it with the figure, `remarks` are ours."""
     parts = [
         f"# {_escaped(plain['source'])}",
         f"Asked: {_escaped(plain['question'])}",
-        f"Made by `vaescope reproduce {plain['study']} --scale {plain['scale']}`.",
+        f"Made by {', '.join(f'`{command}`' for command in plain['made_by'])}.",
         "## Ours beside theirs",
         *_numbers(plain),
         *_figures(plain, picture),
         "## What it means",
         f"{_escaped(plain['summary'])}.",
+        *(_escaped(paragraph) for paragraph in remarks.split("\n\n") if paragraph.strip()),
     ]
     if plain["left_open"]:
         parts.append(f"What the source left open: {_escaped(plain['left_open'])}")
@@ -64,8 +66,9 @@ def pages(folder: str | Path) -> dict[str, str]:
     for file in sorted(place.glob("*.json")):
         plain = _read(file)
         kept.append(plain)
-        picture = f"{file.stem}.png"
-        made[f"{file.stem}.md"] = markdown(plain, picture if (place / picture).is_file() else None)
+        picture, remarks = file.with_name(f"{file.stem}.png"), file.with_name(f"{file.stem}.txt")
+        said = remarks.read_text(encoding="utf-8") if remarks.is_file() else ""
+        made[f"{file.stem}.md"] = markdown(plain, picture.name if picture.is_file() else None, said)
     return {**made, INDEX: index(kept)}
 
 

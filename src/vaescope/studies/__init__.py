@@ -65,4 +65,4 @@ def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
     with one_thread(device_of(chosen.device)):
         findings = study.work(chosen)
     findings = replace(findings, notes=(*chosen.shortfall(), *findings.notes))
-    return Reproduction(study, chosen.name, findings, published_cells(name))
+    return Reproduction(study, chosen, findings, published_cells(name))

@@ -5,11 +5,13 @@ A sentence says what is drawn, or what was found from the numbers; a claim of th
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from vaescope.checks import without_infinities
@@ -38,7 +40,7 @@ class Lines:
 
     def plain(self) -> dict[str, Any]:
         """For machines."""
-        return {"chart": self.kind, "title": self.title, "sentence": self.sentence, "rows": _rows(self.rows)}
+        return {"chart": "lines", **_fields(self), "rows": without_infinities([dict(row) for row in self.rows])}
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Matrix:
     def plain(self) -> dict[str, Any]:
         """For machines."""
         table = {"rows": list(self.rows), "columns": list(self.columns), "matrix": np.asarray(self.matrix).tolist()}
-        return without_infinities({"chart": "matrix", "title": self.title, "sentence": self.sentence, **table})
+        return without_infinities({"chart": "matrix", **_fields(self), **table})
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Histograms:
             name: {"edges": list(map(float, edges)), "counts": list(map(float, counts))}
             for name, (edges, counts) in self.groups.items()
         }
-        return {"chart": "histograms", "title": self.title, "sentence": self.sentence, "groups": groups}
+        return {"chart": "histograms", **_fields(self), "groups": groups}
 
 
 @dataclass(frozen=True)
@@ -86,17 +88,39 @@ class Pictures:
     strips: Sequence[tuple[str, Tensor]] = field(repr=False)
 
     def plain(self) -> dict[str, Any]:
-        """For machines, who do not look at pictures."""
-        return {
-            "chart": "pictures",
-            "title": self.title,
-            "sentence": self.sentence,
-            "captions": [caption for caption, _ in self.strips],
-        }
+        """For machines; the items as bytes, in 255 steps from black to white."""
+        strips = []
+        for caption, items in self.strips:
+            steps = (items.detach().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
+            pixels = base64.b64encode(steps.numpy().tobytes()).decode()
+            strips.append({"caption": caption, "shape": list(items.shape), "pixels": pixels})
+        return {"chart": "pictures", "title": self.title, "sentence": self.sentence, "strips": strips}
 
 
 Chart = Lines | Matrix | Histograms | Pictures
 
 
-def _rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return without_infinities([dict(row) for row in rows])
+def chart_of(table: Mapping[str, Any]) -> Chart:
+    """The chart that `plain` wrote; infinities are gone from it, and pictures have 255 steps."""
+    own = {name: value for name, value in table.items() if name != "chart"}
+    if table["chart"] == "lines":
+        return Lines(**own)
+    if table["chart"] == "matrix":
+        return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64)})
+    if table["chart"] == "histograms":
+        groups = {name: (group["edges"], group["counts"]) for name, group in own["groups"].items()}
+        return Histograms(**{**own, "groups": groups})
+    return Pictures(own["title"], own["sentence"], [_strip(one) for one in own["strips"]])
+
+
+def _strip(table: Mapping[str, Any]) -> tuple[str, Tensor]:
+    steps = np.frombuffer(base64.b64decode(table["pixels"]), dtype=np.uint8).reshape(table["shape"])
+    return table["caption"], torch.from_numpy(steps.astype(np.float32) / 255)
+
+
+def _fields(chart: Lines | Matrix | Histograms) -> dict[str, Any]:
+    """Words, names and switches; not the numbers."""
+    return {one.name: value for one in fields(chart) if isinstance(value := getattr(chart, one.name), _PLAIN)}
+
+
+_PLAIN = str | bool | float | int | None

@@ -110,6 +110,17 @@ class Scale:
         lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
         return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
 
+    def command(self, study: str) -> str:
+        """What a user types for a study at this scale."""
+        words = ["vaescope", "reproduce", study, "--scale", self.name]
+        words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
+        shares = self.share if isinstance(self.share, Mapping) else {"": self.share}
+        for name, share in shares.items():
+            words += ["--share", f"{name}={share:g}" if name else f"{share:g}"] if share < 1 else []
+        for name in self.data:
+            words += ["--data", name]
+        return " ".join(words)
+
     def shortfall(self) -> tuple[str, ...]:
         """What must be said of training that was cut, if any was."""
         parts = [f"{share:.3g} of the study's on {name}" for name, share in self._cuts.items()]
@@ -171,7 +182,7 @@ class Reproduction(Shown):
     """A study at one scale: our numbers beside the published ones."""
 
     study: Study
-    scale: str
+    scale: Scale
     findings: Findings
     published: tuple[Cell, ...]
 
@@ -189,17 +200,17 @@ class Reproduction(Shown):
             mine, theirs = ours.get(key), known.get(key)
             of = (mine or theirs or Cell({}, None)).of
             row = {**{name: of.get(name) for name in columns}, **_beside(mine, theirs)}
-            rows.append(row if self.scale == PAPER else {**row, "difference_sd": None})
+            rows.append(row if self.scale.name == PAPER else {**row, "difference_sd": None})
         return rows
 
     def summary(self) -> str:
         """How many numbers lie within two published standard deviations."""
         known = [row for row in self.rows() if row["difference_sd"] is not None]
         both = [row for row in self.rows() if row["ours"] is not None and row["published"] is not None]
-        name = f"{self.study.source}, {self.scale}: {len(self.findings.cells)} numbers"
+        name = f"{self.study.source}, {self.scale.name}: {len(self.findings.cells)} numbers"
         if not both:
             return f"{name}; none is published to compare with"
-        if self.scale == QUICK:
+        if self.scale.name == QUICK:
             return f"{name}; the published ones beside them are of other settings: look at the behaviour"
         near = sum(abs(row["difference_sd"]) <= 2 for row in known)
         spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
@@ -212,7 +223,8 @@ class Reproduction(Shown):
             "source": self.study.source,
             "question": self.study.question,
             "left_open": self.study.left_open,
-            "scale": self.scale,
+            "scale": self.scale.name,
+            "made_by": [self.scale.command(self.study.name)],
             "summary": self.summary(),
             "rows": self.rows(),
             "notes": list(self.findings.notes),

@@ -1,0 +1,50 @@
+"""Charts as tables for machines: what is read back is what was written."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures, chart_of
+
+WORDS = st.text(max_size=8)
+
+
+@given(WORDS, st.one_of(st.none(), WORDS), st.booleans(), st.sampled_from(["lines", "points", "bars"]))
+def test_lines_come_back(word: str, by: str | None, log: bool, kind: str) -> None:
+    rows = [{"x": 1, "y": 0.5, "sd": None}, {"x": 2, "y": -1.0, "of": word}]
+    chart = Lines(word, "Both.", rows, "x", "y", by, panel=by, sd=by, kind=kind, x_title=word, log_x=log, log_y=not log)
+    assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
+
+
+@given(st.one_of(st.none(), st.floats(0.1, 9)))
+def test_a_matrix_comes_back(largest: float | None) -> None:
+    values = np.array([[0.25, math.nan], [1.0, -2.0]])
+    chart = Matrix("Map", "Of two.", values, ["a", "b"], ["c", "d"], "CKA", largest)
+    back = chart_of(json.loads(json.dumps(chart.plain(), allow_nan=False)))
+    assert isinstance(back, Matrix)
+    np.testing.assert_array_equal(back.matrix, values)
+    assert {**vars(back), "matrix": 0} == {**vars(chart), "matrix": 0}
+
+
+def test_histograms_come_back() -> None:
+    chart = Histograms("Codes", "One.", {"a": ([0.0, 1.0, 2.0], [3.0, 4.0])}, "code")
+    assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
+
+
+def test_pictures_come_back_in_255_steps_and_in_their_order() -> None:
+    strips = [("of three", torch.rand(3, 1, 4, 5)), ("beyond", torch.tensor([[[-1.0, 0.5, 2.0]]]))]
+    back = chart_of(json.loads(json.dumps(Pictures("Samples", "Five.", strips).plain())))
+    assert isinstance(back, Pictures)
+    assert (back.title, back.sentence, [caption for caption, _ in back.strips]) == (
+        "Samples",
+        "Five.",
+        ["of three", "beyond"],
+    )
+    for (_, items), (_, found) in zip(strips, back.strips, strict=True):
+        torch.testing.assert_close(found, items.clamp(0, 1), rtol=0, atol=0.5 / 255 + 1e-6)
