@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from quick import Quick
 
 from vaescope.data import open_dataset
 from vaescope.errors import DataError
+from vaescope.runs import Run
 from vaescope.runs.settings import Settings
+from vaescope.studies import rolinek_runs
 from vaescope.studies.charts import Lines
 from vaescope.studies.published import published_cells
 from vaescope.studies.rolinek_figures import STUDIES as FIGURES
 from vaescope.studies.rolinek_runs import AE, LINEAR, NONLINEAR, PAPER, QUICK, SEEDS, SIGMA, VAE, tasks
 from vaescope.studies.rolinek_tables import STUDIES as TABLES
+from vaescope.studies.rolinek_tables import table1, table2
 from vaescope.studies.rolinek_toy import STUDIES as TOY
 from vaescope.studies.study import Reproduction, Scale
 
@@ -159,3 +164,22 @@ def test_paper_scale_without_public_data_has_the_other_tasks() -> None:
     assert [one.label for one in tasks(Scale("paper"), notes)] == ["dSprites", LINEAR, NONLINEAR]
     assert notes == [f"data not found: {name}. Not looked for." for name in ("mnist", "fashion-mnist")]
     assert VAE not in PAPER[LINEAR].models
+
+
+def test_images_have_bernoulli_pixels_too_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = QUICK[rolinek_runs.DIGITS]
+    settings = {**digits.settings, "steps": 30}
+    small = replace(digits, label="Small", models=(VAE,), latents=3, regime_beta=1.0, settings=settings)
+    monkeypatch.setattr(rolinek_runs, "PAPER", {"Small": small})
+    monkeypatch.setattr(rolinek_runs, "JACOBIANS", (20, 20))
+    scale = Scale("paper", seeds=1, runs=tmp_path, options={"workers": 1}, progress=False)
+    models = [cell.of["model"] for cell in table1(scale).cells if cell.value is not None]
+    assert models == ["beta-VAE (dep.)", "beta-VAE (10)"] + [
+        f"beta-VAE ({size}), Bernoulli pixels" for size in ("dep.", "10")
+    ]
+    found = {cell.of["model"]: cell.value for cell in table2(scale).cells}
+    assert list(found) == ["VAE", "VAE, Bernoulli pixels", "Random decoder"]
+    assert found["VAE"] != found["VAE, Bernoulli pixels"]
+    likelihoods = [run.configuration.architecture.likelihood for run in map(Run.open, tmp_path.glob("[!.]*"))]
+    assert len(likelihoods) == 4
+    assert sum("ernoulli" in str(one) for one in likelihoods) == 2

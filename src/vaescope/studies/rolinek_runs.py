@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from vaescope.runs.sweeping import device_of
 from vaescope.studies.study import Scale
 
 BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
+BERNOULLI = ", Bernoulli pixels"
 # Models that differ in the weight of the rate alone train together; the settings are what makes the others.
 GROUPS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ((BETA_VAE, VAE), {}),
@@ -80,6 +81,17 @@ class Task:
                 runs = scale.trained(self.sweep({"objective.beta": betas, "seed": seeds}, **settings), some=True)
                 found |= {model: runs[len(seeds) * at :][: len(seeds)] for at, model in enumerate(models)}
         return {model: found[model] for model in self.models}
+
+    def with_bernoulli(self) -> Task:
+        """The same task with Bernoulli pixels in place of the squared error."""
+        return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
+
+    def in_regime(self, scale: Scale, sizes: Sequence[int]) -> list[list[Run]]:
+        """The runs of the study of the regime for each number of latents, one for each seed."""
+        seeds = scale.seed_list(*SEEDS)
+        grid = {"objective.beta": [self.regime_beta], "latents": list(sizes), "seed": seeds}
+        runs = scale.trained(self.sweep(grid), some=True)
+        return [runs[len(seeds) * at :][: len(seeds)] for at in range(len(sizes))]
 
     def held_out(self, items: int, source: Any = None) -> Dataset:
         """Some of the items that no run of the task was trained on."""
