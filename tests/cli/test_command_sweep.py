@@ -67,6 +67,21 @@ def test_the_plan_for_machines_knows_what_is_done(
     assert after["summary"].startswith("4 runs in 1 jobs, 4 done;")
 
 
+def test_runs_that_diverge_are_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(TEXT.replace("seed = [0, 1]", "learning_rate = [1e30, 1e-3]"))
+    assert call(monkeypatch, file) == 0
+    shown = capsys.readouterr().out
+    records = [json.loads(path.read_text()) for path in (file.parent / "runs").glob("[!.]*/run.json")]
+    failed = [record["id"] for record in records if record["status"] == "failed"]
+    (said,) = [line for line in shown.splitlines() if "diverged" in line]
+    start, _, names = said.partition(": ")
+    assert start == "2 diverged, and say why in failure.json of their folders"
+    assert sorted(names.split(", ")) == sorted(failed)
+    assert len(records) == 4
+
+
 def test_the_table_for_people_has_what_differs(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

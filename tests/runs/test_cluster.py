@@ -26,7 +26,7 @@ from vaescope.runs.engines.cluster import Place, cluster, perform_there
 from vaescope.runs.engines.local import local
 from vaescope.runs.journal import Journal
 from vaescope.runs.measuring import FILE
-from vaescope.runs.run import STATE_FILE
+from vaescope.runs.run import STATE_FILE, Run
 from vaescope.runs.store import Store
 from vaescope.runs.sweep import Job, Sweep, is_done, jobs_of
 from vaescope.runs.workplace import locked
@@ -173,8 +173,12 @@ def test_a_task_that_fails_says_why_and_a_connection_that_was_there_stays(nodes:
 
     ray.init(address=nodes.address, log_to_driver=False)
     try:
-        with pytest.raises(RunError, match="learning rate"):
-            list(cluster(swept(learning_rate=1e30), tmp_path, address=nodes.address))
+        broken = [replace(job, data=str(tmp_path / "absent.npy")) for job in swept()]
+        with pytest.raises(RunError, match=r"absent\.npy"):
+            list(cluster(broken, tmp_path, address=nodes.address))
+        wild = swept(learning_rate=1e30)
+        assert len(list(cluster(wild, tmp_path, address=nodes.address))) == len(wild)
+        assert {Run.open(tmp_path / identity).status for job in wild for identity in job.ids} == {"failed"}
         with pytest.raises(RunError, match=f"connected to, {nodes.address}, got 'elsewhere:1'"):
             list(cluster(swept(), tmp_path, address="elsewhere:1"))
         with pytest.raises(RunError, match="a node of the cluster must have a GPU"):
