@@ -169,7 +169,7 @@ def test_the_first_number_that_is_not_finite_is_traced(members: list[float], tmp
     assert good.step == error.step
     assert torch.isfinite(good.parameters).all()
     assert all(torch.isfinite(slot).all() for slot in good.slots.values())
-    with pytest.raises(RunError, match="must be complete to give a model, its status is 'failed'"):
+    with pytest.raises(RunError, match="must be complete to give a model, it diverged: "):
         _ = failed.model
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 import vaescope
-from vaescope.errors import ConfigurationError, NonFiniteError, UnknownNameError
+from vaescope.errors import ConfigurationError, NonFiniteError, RunError, UnknownNameError
+from vaescope.runs import Run
 from vaescope.runs.measuring import FILE, Measure
 from vaescope.runs.sweep import Sweep, check_place, is_done, jobs_of
 from vaescope.runs.sweeping import plan, rows_of, run_sweep, runs_of, train_jobs
@@ -207,6 +208,15 @@ def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> N
     assert len(list(tmp_path.glob("[!.]*/run.json"))) == 1
 
 
+def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None:
+    wild = digits({"learning_rate": [1e-3, 1e30]}, settings={"steps": 30})
+    assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "to do"
+    rows = quietly(wild, tmp_path)
+    assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "done"
+    with pytest.raises(RunError, match=r"it diverged: .*failure\.json says where\. Lower the learning rate"):
+        _ = Run.open(tmp_path / rows[1]["id"]).model
+
+
 def test_the_error_of_a_diverging_run_survives_the_way_from_another_process() -> None:
     error = NonFiniteError("loss at step 3", term="loss", member=1, step=3, items=[5, 6])
     copy = pickle.loads(pickle.dumps(error))
@@ -224,6 +234,7 @@ def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> Non
     assert not any("active" in row for row in rows[2:])
     failures = [json.loads((tmp_path / "mixed" / row["id"] / "failure.json").read_text()) for row in rows[2:]]
     assert all(failure["step"] >= 1 for failure in failures)
+    assert list((tmp_path / "mixed" / ".ensembles").iterdir()) == []
     # What diverged leaves no trace in the others, and is not tried again.
     assert rows[:2] == quietly(calm, tmp_path / "calm", workers=1)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vaescope.errors import DataError
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures, chart_of
 
 WORDS = st.text(max_size=8)
@@ -30,6 +34,19 @@ def test_a_matrix_comes_back(largest: float | None) -> None:
     assert isinstance(back, Matrix)
     np.testing.assert_array_equal(back.matrix, values)
     assert {**vars(back), "matrix": 0} == {**vars(chart), "matrix": 0}
+
+
+@pytest.mark.parametrize("table", [{"chart": "bars", "title": "Old", "sentence": "", "rows": []}, {"title": "None"}])
+def test_what_is_no_chart_is_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"a chart must be of a known kind, with .*; got .* Make the study again\."):
+        chart_of(table)
+
+
+def test_the_charts_of_kept_studies_can_be_drawn() -> None:
+    folder = Path(__file__).parents[2] / "docs" / "studies"
+    charts = [chart for file in folder.glob("*.json") for chart in json.loads(file.read_text())["charts"]]
+    assert len(charts) > 50
+    assert all(chart_of(chart).title for chart in charts)
 
 
 def test_histograms_come_back() -> None:

@@ -102,10 +102,21 @@ def test_names_of_data_that_there_are_not_are_refused(given: dict[str, Any]) -> 
         Scale(**given)
 
 
+def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> None:
+    said = "data must name pinwheel, which this study is trained on, got digits. Name it, or leave data out."
+    with pytest.raises(ConfigurationError, match=said):
+        reproduce("mathieu-figure3", data=("digits",), runs=tmp_path, progress=False)
+    with pytest.raises(ConfigurationError, match=r"data must name some that bonheme-table8\.1 is about\. left out: "):
+        reproduce("bonheme-table8.1", data=("cars3d",), runs=tmp_path, progress=False)
+    with pytest.raises(ConfigurationError, match=r"data must be a list of names, got 'mnist'\. Write \['mnist'\]\."):
+        Scale(data="mnist")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"seeds": 3, "share": {"mnist": 0.25, "digits": 1.0}, "data": ("mnist", "digits")}
+    options: dict[str, Any] = {"seeds": 3, "share": {"mnist": 1 / 3, "digits": 1.0}, "data": ("mnist", "digits")}
     found = reproduce("rolinek-toy", runs=tmp_path, progress=False, **options)
-    rest = "--scale quick --seeds 3 --share mnist=0.25 --data mnist --data digits"
+    rest = "--scale quick --seeds 3 --share mnist=0.3333333333333333 --data mnist --data digits"
     assert found.plain()["made_by"] == [f"vaescope reproduce rolinek-toy {rest}"]
     assert (
         Scale("paper", share=0.1).command("some-table1") == "vaescope reproduce some-table1 --scale paper --share 0.1"

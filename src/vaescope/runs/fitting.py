@@ -98,7 +98,7 @@ def is_complete(store: Store, identity: str) -> bool:
 
 
 def has_failed(store: Store, identity: str) -> bool:
-    """Whether a run is there that stopped at a number that is not finite: the same settings stop there again."""
+    """Whether a run is there that stopped at a number that is not finite; its folder deleted, it can be tried again."""
     path = store.path(identity)
     return (path / RUN_FILE).exists() and Run.open(path).status == FAILED
 
@@ -160,6 +160,9 @@ def _train_group(
         except NonFiniteError as error:
             failed = runs[error.member]
             save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
+            if len(runs) > 1:
+                Journal(failed.path).replace(_own(Journal(workplace).rows(), error.member))
+                _remove(workplace)
             failed.fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
             raise
         if len(runs) > 1:
@@ -210,10 +213,18 @@ def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
     """Give each member's run its own history and state, as if it had been trained alone, and clear the workplace."""
     rows = Journal(workplace).rows()
     for member, run in enumerate(runs):
-        own = [{key: value for key, value in row.items() if key != "member"} for row in rows if row["member"] == member]
         remove_leftovers(run.path)
-        Journal(run.path).replace(own)
+        Journal(run.path).replace(_own(rows, member))
         save_state(run.path / STATE_FILE, trainer.member_state(member))
+    _remove(workplace)
+
+
+def _own(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
+    """The rows of one member, as they are when it trains alone."""
+    return [{key: value for key, value in row.items() if key != "member"} for row in rows if row["member"] == member]
+
+
+def _remove(workplace: Path) -> None:
     # Renamed first, in one step: a workplace that is half deleted must not be taken up again.
     gone = workplace.with_name(f"{GONE}{workplace.name}")
     workplace.rename(gone)

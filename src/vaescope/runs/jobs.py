@@ -19,8 +19,8 @@ from vaescope.runs.sweep import Job
 def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0) -> tuple[str, ...]:
     """Train and measure what is missing of a job, in a folder of runs; the ids of its runs that did not diverge.
 
-    A run that diverges is marked failed and says why; the others of the job then train without it. On a CPU one thread:
-    how many there are must not change the bits, and jobs run side by side.
+    A run that diverges is marked failed and says why; the others of the job then begin again without it. On a CPU one
+    thread: how many there are must not change the bits, and jobs run side by side.
     """
     store = Store(Path(runs))
     members = [member for identity, member in zip(job.ids, job.members, strict=True) if not has_failed(store, identity)]

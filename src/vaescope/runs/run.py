@@ -104,6 +104,11 @@ class Run:
     @cached_property
     def model(self) -> nn.Module:
         """The trained model, on the CPU, ready to encode and decode."""
+        if self.status == FAILED:
+            raise RunError(
+                f"run {self.id} must be complete to give a model, it diverged: {self.path / FAILURE_FILE} says where. "
+                "Lower the learning rate, or delete the run's folder to try it again."
+            )
         if self.status != COMPLETE:
             raise RunError(
                 f"run {self.id} must be complete to give a model, its status is {self.status!r}. "

@@ -193,8 +193,9 @@ def is_done(job: Job, runs: Path) -> bool:
     """Whether every run of a job is trained and measured, or has diverged."""
     store = Store(runs)
     return all(
-        has_failed(store, identity)
-        or (is_complete(store, identity) and is_measured(Run.open(store.path(identity)), job.measure))
+        is_measured(Run.open(store.path(identity)), job.measure)
+        if is_complete(store, identity)
+        else has_failed(store, identity)
         for identity in job.ids
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from vaescope.data import open_dataset
+from vaescope.errors import NonFiniteError
 from vaescope.progress import progress_bar
 from vaescope.runs.engines import engine
 from vaescope.runs.measuring import measure
@@ -152,9 +153,12 @@ def _timed(job: Job, device: str) -> tuple[float, int, int]:
         began = time.perf_counter()
         for _ in range(TRIAL - 1):
             trainer.advance()
+        each = (time.perf_counter() - began) / (TRIAL - 1)
+    except NonFiniteError:
+        each = 0.0  # it diverges at once, and takes no time
     finally:
         torch.set_num_threads(threads)
-    return (time.perf_counter() - began) / (TRIAL - 1), whole.steps, Layout.of(trainer.model()).size
+    return each, whole.steps, Layout.of(trainer.model()).size
 
 
 def _span(values: list[int]) -> str:

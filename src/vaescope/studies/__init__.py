@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
 from vaescope.runs.jobs import one_thread
 from vaescope.runs.sweeping import device_of
@@ -64,5 +65,7 @@ def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
     # Small nets gain nothing from more threads, and lose much to them.
     with one_thread(device_of(chosen.device)):
         findings = study.work(chosen)
+    if chosen.data and not findings.cells:
+        raise ConfigurationError(f"data must name some that {name} is about. {' '.join(findings.notes)}")
     findings = replace(findings, notes=(*chosen.shortfall(), *findings.notes))
     return Reproduction(study, chosen, findings, published_cells(name))

@@ -101,7 +101,7 @@ def _classified(scale: Scale, data: Dataset, seed: int) -> tuple[Any, Classifier
     optimiser = torch.optim.Adam(model.parameters(), lr=scale.pick(5e-3, RATE))
     items = training.to(device)
     order = BatchOrder(torch.tensor([seed], device=device), len(items), BATCH)
-    for step in range(scale.pick(QUICK_STEPS, PAPER_STEPS)):
+    for step in range(scale.cut({"steps": scale.pick(QUICK_STEPS, PAPER_STEPS)}, data.name)["steps"]):
         index = order.indices(range(step, step + 1))[0, 0]
         logits = model(items.batch(index))
         loss = torch.stack([cross_entropy(one, targets[index, place]) for place, one in enumerate(logits)]).sum()

@@ -14,7 +14,7 @@ from vaescope.registry import plain
 from vaescope.representation import activations, encode
 from vaescope.runs import Run
 from vaescope.runs.measuring import Measure, measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.sweep import Sweep, name_of
 from vaescope.runs.sweeping import device_of
 from vaescope.studies.bonheme_sizes_elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme_sizes_search import DSPRITES, Subject, rate_of, settings_of, subjects
@@ -103,7 +103,8 @@ def _during_training(scale: Scale, subject: Subject) -> list[Cell]:
         for run in scale.trained(sweep):
             for layer, dimension in _of_layers(scale, subject, run).items():
                 values.setdefault(layer, []).append(dimension)
-        cells += [Cell.over(_of("8.11", subject, layer, latents, count), own) for layer, own in values.items()]
+        epochs = scale.cut({"epochs": count}, name_of(subject.source))["epochs"]
+        cells += [Cell.over(_of("8.11", subject, layer, latents, epochs), own) for layer, own in values.items()]
     return cells
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vaescope.checks import without_infinities
+from vaescope.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,19 @@ Chart = Lines | Matrix | Histograms | Pictures
 
 def chart_of(table: Mapping[str, Any]) -> Chart:
     """The chart that `plain` wrote; infinities are gone from it, and pictures have 255 steps."""
-    own = {name: value for name, value in table.items() if name != "chart"}
-    if table["chart"] == "lines":
+    own, kind = {name: value for name, value in table.items() if name != "chart"}, table.get("chart")
+    kinds = {"lines": Lines, "matrix": Matrix, "histograms": Histograms, "pictures": Pictures}
+    known = {one.name for one in fields(kinds[kind])} if kind in kinds else set()
+    if set(own) != known:
+        raise DataError(
+            f"a chart must be of a known kind, with {', '.join(sorted(known)) or 'its fields'}; got {kind!r} with "
+            f"{', '.join(sorted(own))}. Make the study again."
+        )
+    if kind == "lines":
         return Lines(**own)
-    if table["chart"] == "matrix":
+    if kind == "matrix":
         return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64)})
-    if table["chart"] == "histograms":
+    if kind == "histograms":
         groups = {name: (group["edges"], group["counts"]) for name, group in own["groups"].items()}
         return Histograms(**{**own, "groups": groups})
     return Pictures(own["title"], own["sentence"], [_strip(one) for one in own["strips"]])

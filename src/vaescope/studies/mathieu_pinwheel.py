@@ -27,6 +27,7 @@ MEASURES = {
     "I(x; z)": "nats, at most log 400 = 5.99; telling four clusters apart takes log 4 = 1.39",
     "sd": "mean standard deviation of q(z|x); a cluster's is .173",
 }
+DATA = "pinwheel"
 VARIANCE, DRAWS = 0.03, 4000
 REACH, PIXELS = 2.0, 48  # of the pictures, from -2 to 2 on both axes
 ALPHAS = (0.0, 1.0, 8.0), (0.0, 0.1, 1.0, 3.0, 8.0)
@@ -85,16 +86,17 @@ def _work(scale: Scale) -> Findings:
     charts: list[Chart] = []
     for steps in scale.pick(*STEPS):
         codes = _codes(scale, steps, pairs)
-        own = [cell for pair in pairs for cell in _cells(scale, steps, pair, codes[pair])]
+        trained = scale.cut({"steps": steps}, DATA)["steps"]
+        own = [cell for pair in pairs for cell in _cells(scale, trained, pair, codes[pair])]
         cells += own
-        charts += [_curves(steps, own), _densities(scale, steps, codes)]
+        charts += [_curves(trained, own), _densities(scale, trained, codes)]
     return Findings(tuple(cells), tuple(charts))
 
 
 def _codes(
     scale: Scale, steps: int, pairs: Iterable[tuple[float, float]]
 ) -> dict[tuple[float, float], list[Representation]]:
-    data, seeds = open_dataset("pinwheel"), scale.seed_list(2, 3)
+    data, seeds = open_dataset(DATA), scale.seed_list(2, 3)
     runs: Iterable[Run] = iter(scale.trained(_sweep(scale, steps)))
     return {
         pair: [encode(run.model, data, device="cpu", progress=False) for run in itertools.islice(runs, len(seeds))]
@@ -106,7 +108,7 @@ def _sweep(scale: Scale, steps: int) -> Sweep:
     width = [scale.pick(50, 100)]
     rows = {"log_every": steps // 5, "evaluate_every": steps, "monitor_every": 0}
     return Sweep(
-        "pinwheel",
+        DATA,
         {
             "net": {"name": "mlp", "encoder_widths": width, "decoder_widths": width},
             "prior": {"name": "mixture", "variances": VARIANCE},

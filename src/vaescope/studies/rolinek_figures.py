@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vaescope.runs import Run
+from vaescope.runs.sweep import name_of
 from vaescope.studies.charts import Lines
 from vaescope.studies.rolinek_runs import (
     DISENTANGLEMENT,
@@ -36,8 +37,9 @@ def figure4(scale: Scale) -> Findings:
     for taken in lengths:
         runs = scale.trained(one.sweep({"seed": seeds}, **{length: taken}))
         found = [one.score(scale, run, items) for run in runs]
-        points += [{**score, "length": f"{taken} {length}"} for score in found]
-        cells += _means({"data": one.label, "trained": f"{taken} {length}"}, found)
+        trained = f"{scale.cut({length: taken}, name_of(one.source))[length]:g} {length}"
+        points += [{**score, "length": trained} for score in found]
+        cells += _means({"data": one.label, "trained": trained}, found)
     table = np.array([[point[DTO], point[DISENTANGLEMENT]] for point in points])
     correlation = float(np.corrcoef(table.T)[0, 1])
     of = {"data": one.label, "trained": "all", "measure": "correlation"}

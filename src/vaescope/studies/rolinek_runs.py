@@ -119,7 +119,7 @@ def tasks(scale: Scale, notes: list[str]) -> list[Task]:
     """All tasks whose data are there; at the quick scale, small digits stand in for MNIST where that is missing."""
     labels = list(scale.pick(QUICK, PAPER))
     found = [one for label in labels if label != DIGITS and (one := task(scale, label, notes)) is not None]
-    if DIGITS in labels and all(one.label != MNIST for one in found):
+    if DIGITS in labels and not scale.data and all(one.label != MNIST for one in found):
         notes.append(f"{DIGITS} (8 x 8 pixels) stand in for {MNIST}.")
         found += [one for one in [task(scale, DIGITS, notes)] if one is not None]
     return found

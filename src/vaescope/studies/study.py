@@ -13,7 +13,7 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.data import DATASETS, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
 from vaescope.runs import Run
-from vaescope.runs.record import COMPLETE
+from vaescope.runs.record import COMPLETE, FAILURE_FILE
 from vaescope.runs.store import DEFAULT_FOLDER
 from vaescope.runs.sweep import Sweep, jobs_of, name_of
 from vaescope.runs.sweeping import device_of, runs_of, train_jobs
@@ -53,6 +53,8 @@ class Scale:
             raise unknown_name("scale", self.name, SCALES)
         if self.seeds is not None:
             whole_number("seeds", self.seeds, 1)
+        if isinstance(self.data, str):
+            raise ConfigurationError(f"data must be a list of names, got {self.data!r}. Write [{self.data!r}].")
         by_name = self.share if isinstance(self.share, Mapping) else None
         for name in (*(by_name or ()), *self.data):
             if name not in DATASETS:
@@ -86,6 +88,12 @@ class Scale:
 
         All must have been trained to the end, unless `some` will do: then ask for those that are `complete`.
         """
+        name = name_of(sweep.data)
+        if self.data and name not in self.data:
+            raise ConfigurationError(
+                f"data must name {name}, which this study is trained on, got {', '.join(self.data)}. Name it, or leave "
+                "data out."
+            )
         device = device_of(self.device)
         jobs = jobs_of(self.shortened(sweep), device)
         train_jobs(jobs, Path(self.runs), self.by, device, self.progress, **self.options)
@@ -93,7 +101,9 @@ class Scale:
         failed = [run.id for run in runs if run.status != COMPLETE]
         if failed and not some:
             raise RunError(
-                f"a study needs all of its runs, {', '.join(failed)} diverged: see failure.json in {self.runs}."
+                f"a study needs all of its runs, {len(failed)} of {len(runs)} diverged: see "
+                f"{Path(self.runs) / failed[0] / FAILURE_FILE}. Delete their folders to try again, or ask for fewer "
+                "seeds or another device."
             )
         return runs
 
@@ -104,10 +114,10 @@ class Scale:
     def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is remembered."""
         share = self.share.get(data, 1.0) if isinstance(self.share, Mapping) else self.share
-        if share == 1:
+        lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
+        if share == 1 or not lengths:
             return dict(settings)
         self._cuts[data] = share
-        lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
         return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
 
     def command(self, study: str) -> str:
@@ -116,7 +126,7 @@ class Scale:
         words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
         shares = self.share if isinstance(self.share, Mapping) else {"": self.share}
         for name, share in shares.items():
-            words += ["--share", f"{name}={share:g}" if name else f"{share:g}"] if share < 1 else []
+            words += ["--share", f"{name}={share!r}" if name else repr(share)] if share < 1 else []
         for name in self.data:
             words += ["--data", name]
         return " ".join(words)
