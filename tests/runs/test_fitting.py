@@ -201,6 +201,31 @@ def test_an_interrupted_fit_resumes_to_the_same_numbers(
     assert [run.history for run in resumed] == [run.history for run in whole]
 
 
+@pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)], ids=["alone", "stacked"])
+@pytest.mark.parametrize("written", [0, 1, None])
+def test_an_interrupt_while_rows_are_written_loses_none(
+    written: int | None, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members, append, calls = [Member(3, seed=seed) for seed in seeds], module.Journal.append, [0]
+
+    def torn(self: Any, rows: Any) -> None:
+        calls[0] += 1
+        append(self, list(rows)[: written if calls[0] == 3 else None])
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Journal, "append", torn)
+        with pytest.raises(KeyboardInterrupt):
+            fit_many(DATA, members, runs=tmp_path / "stopped", **SMALL)
+    (state,) = (tmp_path / "stopped").rglob("state.safetensors")
+    assert load_state(state).step == 15
+    resumed = fit_many(DATA, members, runs=tmp_path / "stopped", **SMALL)
+    whole = fit_many(DATA, members, runs=tmp_path / "whole", **SMALL)
+    assert all(same(run, other) for run, other in zip(resumed, whole, strict=True))
+    assert [run.history for run in resumed] == [run.history for run in whole]
+
+
 def test_nothing_held_out_means_no_rows_on_held_out_items(tmp_path: Path) -> None:
     run = fit(DATA, 3, runs=tmp_path, held_out=0, **SMALL)
     assert {row["split"] for row in run.history} == {"train", "probe"}

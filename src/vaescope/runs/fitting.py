@@ -182,6 +182,7 @@ def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds:
         _take_up(trainer, state_file)
     journal.rewind(trainer.state.step)
     saved, recorded = time.monotonic(), trainer.state.step
+    rows: list[Row] = []
     looks: list[Row] = []
     try:
         while not trainer.finished:
@@ -194,7 +195,12 @@ def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds:
                 save_state(state_file, trainer.state)
                 saved = time.monotonic()
     except KeyboardInterrupt:
-        # Stopped between steps and their rows, only the checkpoint before has its history.
+        if rows and rows[-1].step == trainer.state.step > recorded:
+            # Stopped while they were written: whole, once more.
+            journal.rewind(recorded)
+            journal.append(_flat(row, len(trainer.members)) for row in rows)
+            recorded = trainer.state.step
+        # Without rows, only the checkpoint before has its history.
         if trainer.state.step == recorded:
             save_state(state_file, trainer.state)
         raise
