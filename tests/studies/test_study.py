@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,14 @@ def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     assert without_spread == "Some et al., Table 1, paper: 4 numbers, 1 of them published"
     alone = Reproduction(STUDY, Scale("paper"), Findings(ours), ()).summary()
     assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
+
+
+def test_what_is_not_trained_is_compared_at_every_scale() -> None:
+    ours, published = (Cell({"beta": 4}, 3.0),), (Cell({"beta": 4}, 1.0, 0.5),)
+    for exact, difference in ((False, None), (True, 4.0)):
+        found = Reproduction(replace(STUDY, exact=exact), Scale("quick"), Findings(ours), published)
+        assert found.rows()[0]["difference_sd"] == difference
+        assert ("of other settings" in found.summary()) is not exact
 
 
 def test_all_of_it_is_plain_enough_for_json() -> None:

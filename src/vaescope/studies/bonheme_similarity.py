@@ -231,6 +231,7 @@ STUDIES: tuple[Study, ...] = (
         "features, the numbers of items and the repetitions are not said: ours are standard normal, 50 to 10,000 items "
         "and 5 draws. The unbiased CKA is ours to add. Both scales are the same.",
         sample_sizes,
+        exact=True,
     ),
     Study(
         "bonheme-figure7.2-7.10",

@@ -15,7 +15,7 @@ from vaescope.studies.pastrana_runs import (
     Material,
     curves,
     end_cells,
-    material,
+    of_images,
 )
 from vaescope.studies.study import Cell, Findings, Scale, Study
 
@@ -24,12 +24,9 @@ BELOW = "negative ELBO below the unconditional (%)"
 COMPARED = (1, 10)
 
 
-def figure3(scale: Scale) -> Findings:
+@of_images
+def figure3(scale: Scale, found: Material) -> Findings:
     """Figure 3: the standard VAE with 3 to 200 latents."""
-    notes: list[str] = []
-    found = material(scale, notes)
-    if found is None:
-        return Findings((), (), tuple(notes))
     groups = found.by_size(scale)
     cells = [cell for size, runs in groups.items() for cell in end_cells({"data": found.label, "J": size}, runs)]
     sentences = (
@@ -37,15 +34,12 @@ def figure3(scale: Scale) -> Findings:
         "Source: more latents make the KL a larger part of the bound.",
     )
     charts = curves({f"J = {size}": runs for size, runs in groups.items()}, "Standard VAE", sentences)
-    return Findings(tuple(cells), charts, tuple(notes))
+    return Findings(tuple(cells), charts)
 
 
-def figure4(scale: Scale) -> Findings:
+@of_images
+def figure4(scale: Scale, found: Material) -> Findings:
     """Figure 4: the beta-VAE with 10 latents at five weights of the KL."""
-    notes: list[str] = []
-    found = material(scale, notes)
-    if found is None:
-        return Findings((), (), tuple(notes))
     groups = found.by_beta(scale, PLAIN)
     cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
     cells += [
@@ -56,15 +50,12 @@ def figure4(scale: Scale) -> Findings:
         "Source: the share first grows with the weight, and falls again as latents become passive.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, PLAIN, sentences)
-    return Findings(tuple(cells), charts, tuple(notes))
+    return Findings(tuple(cells), charts)
 
 
-def figure6(scale: Scale) -> Findings:
+@of_images
+def figure6(scale: Scale, found: Material) -> Findings:
     """Figure 6: the conditional beta-VAE with 10 latents at four weights, beside the one that knows no labels."""
-    notes: list[str] = []
-    found = material(scale, notes)
-    if found is None:
-        return Findings((), (), tuple(notes))
     groups, others = found.by_beta(scale, CONDITIONAL), found.by_beta(scale, PLAIN)
     cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
     for beta, runs in groups.items():
@@ -75,15 +66,12 @@ def figure6(scale: Scale) -> Findings:
         "Source: with labels the share of the KL falls earlier: what the label says need not be in the code.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, CONDITIONAL, sentences)
-    return Findings(tuple(cells), charts, tuple(notes))
+    return Findings(tuple(cells), charts)
 
 
-def figure7(scale: Scale) -> Findings:
+@of_images
+def figure7(scale: Scale, found: Material) -> Findings:
     """Figure 7: with and without labels at the weights 1 and 10."""
-    notes: list[str] = []
-    found = material(scale, notes)
-    if found is None:
-        return Findings((), (), tuple(notes))
     models = {model: found.by_beta(scale, model) for model in (PLAIN, CONDITIONAL)}
     cells = [
         cell
@@ -98,7 +86,7 @@ def figure7(scale: Scale) -> Findings:
     named: Mapping[str, Sequence[Run]] = {
         f"{model}, beta = {found.weight(beta)}": groups[beta] for model, groups in models.items() for beta in COMPARED
     }
-    return Findings(tuple(cells), curves(named, "With and without labels", sentences), tuple(notes))
+    return Findings(tuple(cells), curves(named, "With and without labels", sentences))
 
 
 def _at(found: Material, beta: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from vaescope.representation.encode import conditions_of
 from vaescope.runs import Run
 from vaescope.runs.measuring import Measure, measure
 from vaescope.studies.charts import Pictures
-from vaescope.studies.pastrana_runs import CHOSEN, CONDITIONAL, PLAIN, QUICK_CHOSEN, Material, material
+from vaescope.studies.pastrana_runs import CHOSEN, CONDITIONAL, PLAIN, QUICK_CHOSEN, Material, of_images
 from vaescope.studies.study import Cell, Findings, Scale, Study
 
 COMPARED = ((PLAIN, 1), (PLAIN, 10), (CONDITIONAL, 10))
@@ -25,12 +25,9 @@ VISIBLE = 0.2  # of the range of a pixel: what moves none by more changes nothin
 PROPERTIES = ("line weight", "tilt", "width")
 
 
-def figure5(scale: Scale) -> Findings:
+@of_images
+def figure5(scale: Scale, found: Material) -> Findings:
     """Figure 5: one image of each digit as the beta-VAE decodes its mean code, for every weight of the KL."""
-    notes: list[str] = []
-    found = material(scale, notes)
-    if found is None:
-        return Findings((), (), tuple(notes))
     examples = one_of_each(found.held_out())
     strips = [("original", examples.batch(torch.arange(len(examples))))]
     cells = []
@@ -39,15 +36,12 @@ def figure5(scale: Scale) -> Findings:
         errors = [run.last("test")["reconstruction"] for run in runs]
         cells.append(Cell.over({"data": found.label, "beta": found.weight(beta), "measure": "BCE"}, errors))
     sentence = "Source: the larger the weight of the KL, the blurrier the digits, until none can be told from another."
-    return Findings(tuple(cells), (Pictures("Reconstructions", sentence, strips),), tuple(notes))
+    return Findings(tuple(cells), (Pictures("Reconstructions", sentence, strips),))
 
 
-def figure1_and_8(scale: Scale) -> Findings:
+@of_images
+def figure1_and_8(scale: Scale, found: Material) -> Findings:
     """Figures 1 and 8: every latent moved from -5 to 5, at an 8 for three models, and at every digit for the best."""
-    notes: list[str] = []
-    found = material(scale, notes)
-    if found is None:
-        return Findings((), (), tuple(notes))
     examples = one_of_each(found.held_out())
     charts, cells = [], []
     for model, beta in COMPARED:
@@ -61,7 +55,7 @@ def figure1_and_8(scale: Scale) -> Findings:
         charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips))
     model, beta = COMPARED[-1]
     charts.append(_all_digits(found.by_beta(scale, model)[beta][0], examples))
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+    return Findings(tuple(cells), tuple(charts))
 
 
 def one_of_each(data: Dataset) -> Dataset:

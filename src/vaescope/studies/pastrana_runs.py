@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from statistics import fmean
 from typing import Any
 
@@ -12,7 +13,7 @@ from vaescope.runs import Run
 from vaescope.runs.measuring import Measure
 from vaescope.runs.sweep import Sweep
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Scale
+from vaescope.studies.study import Cell, Findings, Scale
 
 PLAIN, CONDITIONAL = "beta-VAE", "conditional beta-VAE"
 BETAS = {PLAIN: (1, 3, 5, 10, 20), CONDITIONAL: (1, 3, 5, 10)}
@@ -81,6 +82,19 @@ def material(scale: Scale, notes: list[str]) -> Material | None:
         notes.append("Digits stand in for MNIST; with a twelfth of the pixels, each beta is a tenth of the paper's.")
         return None if scale.open("digits", notes) is None else _QUICK
     return None if scale.open("mnist", notes, part="all") is None else _PAPER
+
+
+def of_images(work: Callable[[Scale, Material], Findings]) -> Callable[[Scale], Findings]:
+    """The work of a study that is given its images; where they are missing, its findings say so and nothing else."""
+
+    @wraps(work)
+    def study(scale: Scale) -> Findings:
+        notes: list[str] = []
+        found = material(scale, notes)
+        findings = Findings(()) if found is None else work(scale, found)
+        return replace(findings, notes=(*notes, *findings.notes))
+
+    return study
 
 
 def end_cells(of: Mapping[str, Any], runs: Sequence[Run]) -> list[Cell]:

@@ -80,5 +80,6 @@ STUDIES = (
         "when C is the KL, half of that sum: the factor before e^-C is what we give. We add the decoder rotated to "
         "orthogonal columns, which equation 27 asks for and the text does not work out.",
         toy,
+        exact=True,
     ),
 )

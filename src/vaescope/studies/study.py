@@ -178,6 +178,7 @@ class Study:
         question: What was asked, in one sentence.
         left_open: What the source does not say, and what was chosen here.
         work: Trains what is missing, and measures.
+        exact: Whether nothing is trained, so that the numbers are the same at every scale.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Study:
     question: str
     left_open: str
     work: Callable[[Scale], Findings]
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,11 @@ class Reproduction(Shown):
     scale: Scale
     findings: Findings
     published: tuple[Cell, ...]
+
+    @property
+    def of_its_kind(self) -> bool:
+        """Whether our numbers are of the published ones' kind: those of quick settings are not."""
+        return self.study.exact or self.scale.name == PAPER
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each number: ours, the published one, and how many published standard deviations lie between.
@@ -210,7 +217,7 @@ class Reproduction(Shown):
             mine, theirs = ours.get(key), known.get(key)
             of = (mine or theirs or Cell({}, None)).of
             row = {**{name: of.get(name) for name in columns}, **_beside(mine, theirs)}
-            rows.append(row if self.scale.name == PAPER else {**row, "difference_sd": None})
+            rows.append(row if self.of_its_kind else {**row, "difference_sd": None})
         return rows
 
     def summary(self) -> str:
@@ -220,7 +227,7 @@ class Reproduction(Shown):
         name = f"{self.study.source}, {self.scale.name}: {len(self.findings.cells)} numbers"
         if not both:
             return f"{name}; none is published to compare with"
-        if self.scale.name == QUICK:
+        if not self.of_its_kind:
             return f"{name}; the published ones beside them are of other settings: look at the behaviour"
         near = sum(abs(row["difference_sd"]) <= 2 for row in known)
         spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
