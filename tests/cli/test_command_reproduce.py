@@ -112,8 +112,8 @@ def test_other_folders_seeds_and_scale_and_json(
 @pytest.mark.parametrize(
     ("shares", "steps", "said"),
     [
-        (["0.5"], 2, "Training was cut to 0.5 of the study's on digits."),
-        (["mnist=0.1", "digits=0.25"], 1, "Training was cut to 0.25 of the study's on digits."),
+        (["0.5"], 2, "quick (of the training 0.5 on digits)"),
+        (["mnist=0.1", "digits=0.25"], 1, "quick (of the training 0.25 on digits)"),
     ],
 )
 def test_a_share_of_the_training_is_done_and_said(
@@ -126,8 +126,8 @@ def test_a_share_of_the_training_is_done_and_said(
 ) -> None:
     words = [word for share in shares for word in ("--share", share)]
     assert call(monkeypatch, "some-figure2", "--seeds", 1, "--device", "cpu", *words) == 0
-    assert f"note: {said}\n" in capsys.readouterr().out
-    assert json.loads((tmp_path / "studies/some-figure2.json").read_text())["notes"][0] == said
+    assert said in capsys.readouterr().out
+    assert said in json.loads((tmp_path / "studies/some-figure2.json").read_text())["summary"]
     assert said in html.unescape((tmp_path / "studies/some-figure2.html").read_text())
     runs = [json.loads(file.read_text()) for file in (tmp_path / "runs").glob("[!.]*/run.json")]
     assert [run["configuration"]["plan"]["steps"] for run in runs] == [steps, steps]
@@ -140,7 +140,7 @@ def test_a_study_of_the_thesis_can_be_had_in_part(
     monkeypatch.setitem(STUDIES, study.name, study)
     assert call(monkeypatch, study.name, "--share", 0.01, "--seeds", 1, "--device", "cpu", "--json") == 0
     (told,) = json.loads(capsys.readouterr().out)
-    assert told["notes"][0].startswith("Training was cut to 0.01 of the study's on ")
+    assert "quick (of the training 0.01 on " in told["summary"]
     runs = [json.loads(file.read_text()) for file in (tmp_path / "runs").glob("[!.]*/run.json")]
     assert [run["configuration"]["plan"]["steps"] for run in runs] == [6, 6]
 

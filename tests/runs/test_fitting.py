@@ -126,6 +126,26 @@ def test_members_trained_together_equal_those_trained_alone(precision: str, tole
             assert ours == pytest.approx(theirs, rel=1e-5)
 
 
+def test_another_process_may_clear_up_what_this_one_is_deleting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = module.shutil.rmtree
+
+    def together(folder: Path) -> None:
+        """Delete some of it while another process deletes a file that was already listed here."""
+        first = next(iter(folder.iterdir()), None)
+        if first is None:
+            whole(folder)
+        else:
+            first.unlink()
+            raise FileNotFoundError(2, "No such file or directory", first.name)
+
+    monkeypatch.setattr(module.shutil, "rmtree", together)
+    runs = fit_many(DATA, [Member(2), Member(3)], runs=tmp_path, **SMALL)
+    assert [run.status for run in runs] == ["complete", "complete"]
+    assert list((tmp_path / module.ENSEMBLES).iterdir()) == []
+
+
 def test_a_run_begun_alone_goes_on_alone_when_an_ensemble_asks_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,9 @@ def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     assert without_spread == "Some et al., Table 1, paper: 4 numbers, 1 of them published"
     alone = Reproduction(STUDY, Scale("paper"), Findings(ours), ()).summary()
     assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
+    empty = (*ours, Cell({"of": "e"}, None, note="nothing was measured"))
+    others = Reproduction(STUDY, Scale("paper"), Findings(empty), (Cell({"of": "f"}, 2.0),)).summary()
+    assert others == "Some et al., Table 1, paper: 4 numbers; those published, 1, are of other data"
 
 
 def test_what_is_not_trained_is_compared_at_every_scale() -> None:

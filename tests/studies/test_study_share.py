@@ -80,20 +80,20 @@ def test_a_share_that_is_none_is_refused(share: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("share", "steps", "said"),
     [
-        (1.0, 40, []),
-        (0.125, 5, ["Training was cut to 0.125 of the study's on digits."]),
-        ({"digits": 0.5, "mnist": 0.1}, 20, ["Training was cut to 0.5 of the study's on digits."]),
-        ({"digits": 1.0}, 40, []),
+        (1.0, 40, "quick"),
+        (0.125, 5, "quick (of the training 0.125 on digits)"),
+        ({"digits": 0.5, "mnist": 0.1}, 20, "quick (of the training 0.5 on digits)"),
+        ({"digits": 1.0}, 40, "quick"),
     ],
 )
 def test_a_reproduction_trains_its_share_and_says_so_first(
-    share: Any, steps: int, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    share: Any, steps: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = Study("some-table1", "Some et al., Table 1", "How many steps?", "", steps_trained)
     monkeypatch.setitem(STUDIES, study.name, study)
     found = reproduce(study.name, share=share, runs=tmp_path, options={"workers": 1}, progress=False)
     assert [cell.value for cell in found.findings.cells] == [steps]
-    assert found.plain()["notes"] == [*said, "of the study itself"]
+    assert found.summary() == f"Some et al., Table 1, {said}: 1 number; none is published to compare with"
 
 
 @pytest.mark.parametrize("given", [{"share": {"digit": 0.5}}, {"data": ("digit",)}])
@@ -108,6 +108,10 @@ def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> 
         reproduce("mathieu-figure3", data=("digits",), runs=tmp_path, progress=False)
     with pytest.raises(ConfigurationError, match=r"data must name some that bonheme-table8\.1 is about\. left out: "):
         reproduce("bonheme-table8.1", data=("cars3d",), runs=tmp_path, progress=False)
+    with pytest.raises(
+        ConfigurationError, match=r"some of the data must be there that .*4 is about\. data not found: "
+    ):
+        reproduce("bonheme-table8.4", "paper", runs=tmp_path, progress=False)
     with pytest.raises(ConfigurationError, match=r"data must be a list of names, got 'mnist'\. Write \['mnist'\]\."):
         Scale(data="mnist")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
@@ -124,7 +128,7 @@ def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_where_nothing_was_trained(tmp_path: Path) -> None:
-    assert reproduce("rolinek-toy", share=0.5, runs=tmp_path, progress=False).findings.notes == ()
+    assert "of the training" not in reproduce("rolinek-toy", share=0.5, runs=tmp_path, progress=False).summary()
 
 
 def test_data_that_were_not_asked_for_are_left_out_unopened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ SHOWN = 120  # rows that a page shows; the JSON beside it has all
 NEEDED = ("study", "source", "question", "left_open", "scale", "made_by", "summary", "rows", "notes", "charts")
 ABOUT = (
     "Each page here is made from the JSON beside it, and from remarks in a .txt file if there is one, by "
-    "`python -m vaescope.report.study_docs docs/studies`; `vaescope reproduce NAME --scale paper` writes the JSON. "
-    "`vaescope reproduce --list` names every study."
+    "`python -m vaescope.report.study_docs docs/studies`. A page names the command that writes its JSON, or several "
+    "whose rows were put together; `vaescope reproduce --list` names every study."
 )
 
 

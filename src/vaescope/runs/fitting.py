@@ -128,9 +128,7 @@ def _groups(
 def _clear_gone(store: Store) -> None:
     """Delete what a process that was killed had left to delete."""
     for folder in (store.folder / ENSEMBLES).glob(f"{GONE}*"):
-        # Another process may be at it as well.
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+        _delete(folder)
 
 
 def _workplace(store: Store, configurations: list[Configuration]) -> Path:
@@ -234,7 +232,14 @@ def _remove(workplace: Path) -> None:
     # Renamed first, in one step: a workplace that is half deleted must not be taken up again.
     gone = workplace.with_name(f"{GONE}{workplace.name}")
     workplace.rename(gone)
-    shutil.rmtree(gone)
+    _delete(gone)
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder to the end, though another process that clears up may be deleting it as well."""
+    while folder.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def _flat(row: Row, members: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -65,7 +64,7 @@ def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
     # Small nets gain nothing from more threads, and lose much to them.
     with one_thread(device_of(chosen.device)):
         findings = study.work(chosen)
-    if chosen.data and not findings.cells:
-        raise ConfigurationError(f"data must name some that {name} is about. {' '.join(findings.notes)}")
-    findings = replace(findings, notes=(*chosen.shortfall(), *findings.notes))
+    if not findings.cells:
+        why = "data must name some that" if chosen.data else "some of the data must be there that"
+        raise ConfigurationError(f"{why} {name} is about. {' '.join(findings.notes)}")
     return Reproduction(study, chosen, findings, published_cells(name))

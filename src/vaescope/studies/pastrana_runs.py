@@ -22,7 +22,7 @@ LATENTS = 10
 SEEDS = 2, 3
 LOSS, SHARE = "negative ELBO", "KL share (%)"
 CHOSEN = (
-    "How many runs there are and which split the numbers are of is not said: ours are 3 seeds, on held-out images. All "
+    "How many runs there are and which split the numbers are of is not said: ours are 3 seeds at paper scale, on held-out images. All "
     "70,000 images are split at random into 60,000 and 10,000, where the paper has the published split. As the "
     "author's code logs it, the negative ELBO is BCE + beta KL, and the share of the KL has beta in it too; pixels are "
     "not binarised. TF32 on a GPU."

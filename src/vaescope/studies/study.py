@@ -131,10 +131,10 @@ class Scale:
             words += ["--data", name]
         return " ".join(words)
 
-    def shortfall(self) -> tuple[str, ...]:
-        """What must be said of training that was cut, if any was."""
-        parts = [f"{share:.3g} of the study's on {name}" for name, share in self._cuts.items()]
-        return (f"Training was cut to {', '.join(parts)}.",) if parts else ()
+    def words(self) -> str:
+        """The scale, and what was cut of its training."""
+        cuts = ", ".join(f"{share:.3g} on {name}" for name, share in self._cuts.items())
+        return f"{self.name} (of the training {cuts})" if cuts else self.name
 
 
 @dataclass(frozen=True)
@@ -221,17 +221,8 @@ class Reproduction(Shown):
         return rows
 
     def summary(self) -> str:
-        """How many numbers lie within two published standard deviations."""
-        known = [row for row in self.rows() if row["difference_sd"] is not None]
-        both = [row for row in self.rows() if row["ours"] is not None and row["published"] is not None]
-        name = f"{self.study.source}, {self.scale.name}: {len(self.findings.cells)} numbers"
-        if not both:
-            return f"{name}; none is published to compare with"
-        if not self.of_its_kind:
-            return f"{name}; the published ones beside them are of other settings: look at the behaviour"
-        near = sum(abs(row["difference_sd"]) <= 2 for row in known)
-        spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
-        return f"{name}, {len(both)} of them published{spread}"
+        """How many numbers there are, and how many lie within two published standard deviations."""
+        return f"{self.study.source}, {self.scale.words()}: {verdict(self.rows(), self.of_its_kind)}"
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
@@ -247,6 +238,24 @@ class Reproduction(Shown):
             "notes": list(self.findings.notes),
             "charts": [chart.plain() for chart in self.findings.charts],
         }
+
+
+def verdict(rows: Sequence[Mapping[str, Any]], of_its_kind: bool = True) -> str:
+    """How many numbers the rows of a study hold, and how many of them are as published."""
+    ours = [row for row in rows if row["ours"] is not None]
+    published = [row for row in rows if row["published"] is not None]
+    both = [row for row in ours if row["published"] is not None]
+    numbers = f"{len(ours)} number{'' if len(ours) == 1 else 's'}"
+    if not published:
+        return f"{numbers}; none is published to compare with"
+    if not both:
+        return f"{numbers}; those published, {len(published)}, are of other data"
+    if not of_its_kind:
+        return f"{numbers}; the published ones beside them are of other settings: look at the behaviour"
+    known = [row for row in rows if row["difference_sd"] is not None]
+    near = sum(abs(row["difference_sd"]) <= 2 for row in known)
+    spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
+    return f"{numbers}, {len(both)} of them published{spread}"
 
 
 def complete(runs: Sequence[Run]) -> list[Run]:
