@@ -122,7 +122,7 @@ def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
     empty = (*ours, Cell({"of": "e"}, None, note="nothing was measured"))
     others = Reproduction(STUDY, Scale("paper"), Findings(empty), (Cell({"of": "f"}, 2.0),)).summary()
-    assert others == "Some et al., Table 1, paper: 4 numbers; those published, 1, are of other data"
+    assert others == "Some et al., Table 1, paper: 4 numbers; those published, 1, are of other data or settings"
 
 
 def test_what_is_not_trained_is_compared_at_every_scale() -> None:

@@ -249,7 +249,7 @@ def verdict(rows: Sequence[Mapping[str, Any]], of_its_kind: bool = True) -> str:
     if not published:
         return f"{numbers}; none is published to compare with"
     if not both:
-        return f"{numbers}; those published, {len(published)}, are of other data"
+        return f"{numbers}; those published, {len(published)}, are of other data or settings"
     if not of_its_kind:
         return f"{numbers}; the published ones beside them are of other settings: look at the behaviour"
     known = [row for row in rows if row["difference_sd"] is not None]
