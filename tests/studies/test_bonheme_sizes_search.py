@@ -77,4 +77,4 @@ def test_three_dimensions_are_found_once_and_not_trained_again(tmp_path: Path) -
     assert first.seconds_per_step is not None
     again = answered(scale, subject, [Question(), Question(start=8)])
     assert again[Question()].values == again[Question(start=8)].values == [3, 3]
-    assert again[Question()].seconds_per_step is None
+    assert again[Question()].seconds_per_step == first.seconds_per_step

@@ -110,7 +110,7 @@ def test_asking_again_gives_the_same_numbers_from_what_is_kept(
     kept = set(Path(scale.runs).iterdir())
     again = STUDIES[request.node.callspec.id].work(scale)
     assert set(Path(scale.runs).iterdir()) == kept
-    # Nothing was trained, so that there is no time to tell.
-    assert values(again, measure="minutes") == []
+    # The speed is that of all that was trained in the folder, by other studies too.
+    assert len(values(again, measure="minutes")) == sum(cell.of["measure"] == "minutes" for cell in again.cells)
     numbers = {json.dumps(cell.of): cell.value for cell in found.cells if cell.of["measure"] != "minutes"}
     assert {json.dumps(cell.of): cell.value for cell in again.cells if cell.of["measure"] != "minutes"} == numbers

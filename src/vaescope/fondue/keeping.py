@@ -23,6 +23,7 @@ from vaescope.training.checkpoint import load_state, save_state, write_atomicall
 from vaescope.training.engines import State
 
 RESULT_FILE, STATES = "fondue.json", "states"
+SPENT_FILE = "spent.json"
 CHECK_FILE = "elbow.json"
 PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
 
@@ -116,6 +117,24 @@ def keep_result(folder: Path, result: Any, file: str = RESULT_FILE) -> None:
     """Write what was found, as JSON."""
     table = without_infinities(result.plain())
     write_atomically(folder / file, json.dumps(table, indent=2).encode())
+
+
+def seconds_per_step(folder: Path, seconds: float, steps: int) -> float | None:
+    """How long a step of one model took in all searches of the folder, this one's `seconds` and `steps` kept too."""
+    file = folder / SPENT_FILE
+    spent = {"seconds": 0.0, "steps": 0}
+    if file.is_file():
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            spent = {"seconds": float(kept["seconds"]), "steps": int(kept["steps"])}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"{file} is damaged ({type(error).__name__}: {error}). Delete it: times are lost."
+            ) from error
+    if steps:
+        spent = {"seconds": spent["seconds"] + seconds, "steps": spent["steps"] + steps}
+        write_atomically(file, json.dumps(spent).encode())
+    return spent["seconds"] / spent["steps"] if spent["steps"] else None
 
 
 def kept_results(runs: Path) -> list[dict[str, Any]]:

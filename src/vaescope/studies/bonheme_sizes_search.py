@@ -12,7 +12,7 @@ from typing import Any
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
 from vaescope.fondue import GAPS, Answer, Latents, binary_search, search
-from vaescope.fondue.keeping import Readings, States
+from vaescope.fondue.keeping import Readings, States, seconds_per_step
 from vaescope.fondue.pool import Pool, Setup
 from vaescope.fondue.preparing import beginning, chosen_settings, folder_of, seats_for, shared_setup
 from vaescope.fondue.together import Quest, search_together
@@ -111,7 +111,7 @@ class Found:
         row = {LATENTS: self.values, MODELS: models, EPOCHS: epochs}
         cells = [Cell.over({**of, "measure": name}, values) for name, values in row.items()]
         steps = fmean(models) * fmean(epochs) * self.epoch
-        note = "" if self.seconds_per_step else "all models were there: no time was measured"
+        note = "" if self.seconds_per_step else "nothing was trained here: no time was measured"
         minutes = None if self.seconds_per_step is None else steps * self.seconds_per_step / 60
         return [*cells, Cell({**of, "measure": MINUTES}, minutes, None, len(self.answers), note)]
 
@@ -170,7 +170,7 @@ def _searched(
         pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats, states, Readings(folder))
         began = time.monotonic()
         answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
-        speed = (time.monotonic() - began) / pool.trained_steps if pool.trained_steps else None
+        speed = seconds_per_step(folder, time.monotonic() - began, pool.trained_steps)
         states.clear()
     parts = [answers[first : first + len(seeds)] for first in range(0, len(answers), len(seeds))]
     return {

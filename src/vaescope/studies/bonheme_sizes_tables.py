@@ -38,9 +38,9 @@ COMMON = (
     "the predicted number stops changing, and does not say whether of each seed or of their mean. Sizes are asked for "
     "several at once, which gives the answer of Algorithm 1 wherever the gap crosses the threshold once. 'models' are "
     "those that the published algorithm would train one after another on its way to that answer, 'epochs' do not count "
-    "the one that confirms it, and 'minutes' are models x epochs at the speed at which ours were trained, many at a "
-    "time; they are missing where all were read from the runs. On a GPU models train in bfloat16. The net has kernels "
-    "4, 4, 2, 2 and Glorot weights as in the thesis' code, where its table D.2 says 4 x 4 throughout."
+    "the one that confirms it, and 'minutes' are models x epochs at the speed of all models that were trained for "
+    "searches, many at a time. On a GPU models train in bfloat16. The net has kernels 4, 4, 2, 2 and Glorot weights as "
+    "in the thesis' code, where its table D.2 says 4 x 4 throughout."
 )
 TRUNCATED = (
     " FONDUE_IB truncates both of its terms to two decimals in blocks of about 1,000 items; its answer depends on the "
