@@ -38,6 +38,7 @@ ORDER = [
     "studies",
     "report",
     "cli",
+    "__main__",
 ]
 # Foreign package -> the packages of ours that may import it.
 HOMES: dict[str, set[str]] = {

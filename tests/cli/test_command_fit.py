@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import vaescope
 from vaescope import cli
 from vaescope.cli.parts import numbers, parse_settings
 from vaescope.cli.tables import print_json, print_table
@@ -206,6 +207,12 @@ def test_a_pipe_gets_the_result_and_nothing_else(codes: str, tmp_path: Path) -> 
     again = subprocess.run([*COMMAND, *arguments, "--json"], capture_output=True, text=True, check=True)
     assert again.stderr == ""
     assert json.loads(again.stdout)[0]["status"] == "complete"
+
+
+@pytest.mark.parametrize("module", ["vaescope", "vaescope.cli"])
+def test_the_package_is_the_command(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"vaescope {vaescope.__version__}\n", "")
 
 
 def test_a_mistake_in_a_pipe_has_no_traceback() -> None:

@@ -161,6 +161,17 @@ def test_only_the_data_that_are_named_are_worked_on(
     assert told["notes"] == ["left out: synthetic-linear, of the data only digits, pinwheel being asked for."]
 
 
+def test_a_study_that_refuses_the_data_takes_nothing_from_those_before_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "some-table1", "some-figure2", "--data", "mnist", "--json") == 2
+    shown = capsys.readouterr()
+    assert [told["study"] for told in json.loads(shown.out)] == ["some-table1"]
+    assert shown.err.startswith("error: data must name digits, which this study is trained on, got mnist.")
+    assert call(monkeypatch, "some-figure2", "some-table1", "--data", "mnist", "--json") == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "some-table1") == 0
     shown = capsys.readouterr().out

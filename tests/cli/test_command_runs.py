@@ -17,13 +17,14 @@ from typer.testing import CliRunner
 
 import vaescope as vs
 from vaescope.cli import app
-from vaescope.errors import VaescopeError
+from vaescope.errors import RunError, VaescopeError
 from vaescope.runs import Run, fit_many
 from vaescope.showing import columns_of
 from vaescope.training import Member
 
 RUNNER = CliRunner()
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +159,9 @@ def test_an_id_of_digits_is_text_and_a_number_is_a_number(many: Path) -> None:
 def test_columns_are_chosen(many: Path) -> None:
     rows = json.loads(asked("--runs", str(many), "--columns", "seed,mig,likelihood", "--json"))
     assert list(rows[0]) in (["seed", "mig", "likelihood"], ["seed", "likelihood"])
-    header = asked("--runs", str(many), "--columns", "seed,mig,likelihood").splitlines()[1]
-    assert re.findall(r"\w+", header) == ["seed", "mig", "likelihood"]
+    for columns in ("seed,mig,likelihood", " seed, mig ,likelihood", "seed,mig,seed,likelihood"):
+        header = asked("--runs", str(many), "--columns", columns).splitlines()[1]
+        assert re.findall(r"\w+", header) == ["seed", "mig", "likelihood"]
 
 
 def test_files_hold_all_runs_that_match(many: Path, tmp_path: Path) -> None:
@@ -196,16 +198,75 @@ def test_what_no_run_is_like_is_said(many: Path, tmp_path: Path) -> None:
         (["--where", "latents"], "--where must be COLUMN=VALUE, got 'latents'"),
         (["--where", "=3"], "--where must be COLUMN=VALUE, got '=3'"),
         (["--all", "--limit", "3"], "--all and --limit exclude each other"),
-        (["--csv", "/nowhere/at/all.csv"], r"/nowhere/at/all\.csv must be a file that can be written"),
-        (["--parquet", "/nowhere/at/all.parquet"], r"/nowhere/at/all\.parquet must be a file that can be written"),
+        (["--csv", "/nowhere/at/all.csv"], r"'/nowhere/at/all\.csv' must lie in a folder that is there"),
+        (["--parquet", "/nowhere/at/all.parquet"], r"'/nowhere/at/all\.parquet' must lie in a folder that is there"),
+        pytest.param(["--csv", "/dev/full"], r"'/dev/full' must be .* it cannot \(No space left", marks=FULL),
+        pytest.param(["--parquet", "/dev/full"], "'/dev/full' must be a file that can be written", marks=FULL),
+        (
+            ["--csv", "same.file", "--parquet", "./same.file"],
+            "--csv and --parquet must name two files, got 'same.file'",
+        ),
+        (["--where", "seed=1", "sql", "SELECT 1"], r"before `sql` .* got --where, .* Leave that out, or say it in SQL"),
+        (["--csv", "x.csv", "--limit", "1", "sql", "SELECT 1"], "before `sql` .* got --limit and --csv, "),
+        (["--sort", "id", "--all", "show", "a"], r"before `show` .* got --sort and --all, .* Leave that out\."),
+        (["--columns", "id", "--parquet", "x", "show", "a"], "before `show` .* got --columns and --parquet, "),
+        (
+            ["sql", "--json", "SELECT id, seed, ID, id FROM runs"],
+            "different names to be JSON, got id more than once.*AS",
+        ),
+        (["sql", "--json", "SELECT * FROM runs r JOIN history h ON r.id = h.run"], "got step, .* more than once"),
     ],
 )
-def test_what_cannot_be_asked_is_named(arguments: list[str], words: str, folder: Path) -> None:
+def test_what_cannot_be_asked_is_named(
+    arguments: list[str], words: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     result = RUNNER.invoke(app, ["runs", "--runs", str(folder), *arguments])
     assert isinstance(result.exception, VaescopeError)
     assert re.search(words, str(result.exception))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--csv", "--parquet"])
+def test_no_runs_are_no_file(option: str, tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["runs", "--runs", str(tmp_path), option, str(tmp_path / "file")])
+    assert (
+        str(result.exception) == f"there must be at least one run in {tmp_path} to write, there is none. Fit one first."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_file_that_cannot_be_written_leaves_the_other_unwritten(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    words = ["runs", "--runs", str(folder), "--csv", str(file), "--parquet", str(tmp_path / ("x" * 300))]
+    assert "File name too long" in str(RUNNER.invoke(app, words).exception)
+    assert not file.exists()
+
+
+def test_what_sql_has_and_json_has_not_becomes_numbers_and_text(folder: Path) -> None:
+    query = "SELECT 0.5 * latents AS half, MAP {DATE '2020-01-01': 0.5} AS days, [1.5, NULL] AS some FROM runs LIMIT 1"
+    (row,) = json.loads(asked("sql", query.replace("LIMIT", "ORDER BY latents LIMIT"), "--runs", str(folder), "--json"))
+    assert row == {"half": 0.5, "days": {"2020-01-01": 0.5}, "some": [1.5, None]}
+    assert isinstance(row["half"], float)
 
 
 def test_a_run_is_shown_with_what_was_measured(many: Path) -> None:
     run = next(run for run in runs_in(many) if (run.path / "results.json").exists())
     assert re.search(r"\bmig\b", asked("show", run.id, "--runs", str(many)))
+    shown = json.loads(asked("show", run.id, "--runs", str(many), "--json"))
+    assert shown["measurements"] == {"mig": pytest.approx(run.configuration.member.seed % 7 / 7)}
+    assert shown["failure"] is None
+
+
+def test_a_run_that_failed_says_why(folder: Path, tmp_path: Path) -> None:
+    run = runs_in(folder)[0]
+    (tmp_path / run.id).mkdir()
+    failure = {"error": "the loss must be finite, it is nan.", "term": "loss", "step": 3, "items": [1]}
+    failed = Run.create(tmp_path / run.id, run.configuration, {}).fail(failure)
+    assert failed.failure == failure
+    assert failure["error"] in asked("show", run.id, "--runs", str(tmp_path))
+    assert json.loads(asked("show", run.id, "--runs", str(tmp_path), "--json"))["failure"] == failure
+    for content in ("", "3", "{}"):
+        (failed.path / "failure.json").write_text(content)
+        with pytest.raises(RunError, match=r"failure\.json must say why the run failed, it does not"):
+            _ = failed.failure

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from vaescope.cli import main
+from vaescope.cli.sweep import _print_plan
+from vaescope.runs.measuring import Measure
+from vaescope.runs.sweep import Job
+from vaescope.runs.sweeping import SweepPlan
+from vaescope.training import Member
 
 TEXT = """
 [data]
@@ -26,6 +33,8 @@ seed = [0, 1]
 [measure]
 items = 60
 """
+ONE = TEXT.replace("[4, 1]", "[4]").replace("[0, 1]", "[0]")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full and /proc")
 
 
 @pytest.fixture
@@ -108,6 +117,61 @@ def test_machines_and_files_have_all_of_it(
     assert list(written[0]) == list(rows[0])
 
 
+@LINUX
+def test_a_disk_that_is_full_by_the_end_hides_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, file, "--csv", "/dev/full") == 2
+    shown = capsys.readouterr()
+    assert "4 runs; ask them with" in shown.out
+    assert shown.err == (
+        "error: '/dev/full' must be a file that can be written, it cannot (No space left on device). "
+        "Name another file.\n"
+    )
+
+
+def test_a_file_that_is_there_is_written_over(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = file.parent / "table.csv"
+    table.write_text("of another sweep")
+    assert call(monkeypatch, file, "--csv", table, "--dry-run") == 0
+    assert table.read_text() == "of another sweep"
+    assert call(monkeypatch, file, "--csv", table) == 0
+    assert table.read_text().startswith("id,")
+
+
+def test_one_run_is_shown_with_what_came_of_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(ONE + 'metrics = ["hoyer"]\n')
+    assert call(monkeypatch, file) == 0
+    head = capsys.readouterr().out.splitlines()[1].replace("┃", " ").split()
+    assert {"id", "active", "mixed", "passive", "test_loss", "test_rate", "hoyer"} <= set(head)
+    assert not {"status", "seed", "beta", "latents", "train_loss"} & set(head)
+
+
+def test_without_items_held_out_the_training_loss_is_shown(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(ONE.replace("steps = 4", "steps = 4\nheld_out = 0"))
+    assert call(monkeypatch, file) == 0
+    head = capsys.readouterr().out.splitlines()[1].replace("┃", " ").split()
+    assert "train_loss" in head
+    assert "train_gradient_norm" not in head
+
+
+def test_a_plan_of_many_jobs_says_how_many_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job(0, "digits", {}, (Member(2),), ("0" * 12,), (0,), Measure())
+    jobs = tuple(replace(job, number=number) for number in range(43))
+    _print_plan(SweepPlan(jobs, (True,) * 43, (0.0,) * 43, 0.0), json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2] == "3 more of 43 jobs: --json has all"
+    assert sum("done" in line for line in lines[:-1]) == 40
+    _print_plan(SweepPlan(jobs[:40], (True,) * 40, (0.0,) * 40, 0.0), json=False)
+    assert "more of" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -119,6 +183,9 @@ def test_machines_and_files_have_all_of_it(
         (["sweep.toml", "--device", "abacus"], "device must be one of cpu, cuda; got 'abacus'"),
         (["sweep.toml", "--csv", "missing/table.csv"], "must lie in a folder that is there"),
         (["sweep.toml", "--csv", "."], "must be a file that can be written"),
+        (["sweep.toml", "--csv", "x" * 300], "must be a file that can be written, it cannot (File name too long)"),
+        (["sweep.toml", "--csv", "x" * 300 + "/table.csv"], "it cannot (File name too long)"),
+        pytest.param(["sweep.toml", "--csv", "/proc/table.csv"], "must be a file that can be written", marks=LINUX),
         (["wrong.toml"], "wrong.toml, line 8, training.steps: steps must be a whole number of at least 1, got 0."),
     ],
 )

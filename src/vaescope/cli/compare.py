@@ -21,11 +21,11 @@ def compare(
 ) -> None:
     """Compare models: size, loss and types of latents side by side, and the similarity of every pair."""
     from vaescope.cli.diagnose import print_cards
-    from vaescope.cli.parts import check_plot
+    from vaescope.cli.files import check_file
     from vaescope.cli.tables import columns_of, print_json, print_table
     from vaescope.report import compare as compare_subjects
 
-    check_plot(plot)
+    check_file(plot)
     found = compare_subjects(
         subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
     )

@@ -29,4 +29,6 @@ def datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON for m
     if json:
         print_json(rows)
     else:
-        print_table(list(rows[0]), [list(row.values()) for row in rows])
+        print_table(
+            list(rows[0]), [list(row.values()) for row in rows], first=("name", "where", "what", "items", "shape")
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -87,6 +88,7 @@ def fit(
 
 def _show(rows: list[dict[str, Any]], runs: str) -> None:
     """One run as a list of all that is known of it, several as a table of what differs and what came of it."""
+    from vaescope.cli.run_tables import print_runs
     from vaescope.cli.tables import columns_of, print_table
     from vaescope.runs.store import DEFAULT_FOLDER
 
@@ -95,6 +97,6 @@ def _show(rows: list[dict[str, Any]], runs: str) -> None:
     else:
         varying = [name for name in columns_of(rows) if len({row.get(name) for row in rows}) > 1]
         names = [name for name in varying if name != "train_gradient_norm"]
-        print_table(names, [[row.get(name) for name in names] for row in rows])
+        print_runs(rows, names, Path(runs), "`vaescope runs --csv FILE` writes all")
     where = "" if runs == DEFAULT_FOLDER else f" --runs {shlex.quote(runs)}"
     print(f"kept in {runs}/; see `vaescope runs show {rows[0]['id']}{where}`")

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from vaescope.cli import parts
-from vaescope.cli.parts import check_plot, given, opened, parse_settings, part, table
+from vaescope.cli.files import check_file
+from vaescope.cli.parts import given, opened, parse_settings, part, table
 from vaescope.errors import ConfigurationError
 
 BAR = 40  # characters
@@ -115,7 +116,7 @@ def _check_before(check: bool, over: str, plot: str | None) -> None:
     """What would fail at the end is refused at the beginning."""
     if check and over != "latents":
         raise ConfigurationError(f"--check looks at numbers of latents, and needs --over latents, got {over!r}.")
-    check_plot(plot)
+    check_file(plot)
 
 
 def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str, Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from vaescope.errors import ConfigurationError
@@ -73,12 +72,6 @@ def part(name: str, chosen: str | None, options: dict[str, dict[str, Any]]) -> A
 
 def table(name: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, **options}
-
-
-def check_plot(path: str | None) -> None:
-    """What would fail when it is drawn, at the end, is refused at the beginning."""
-    if path is not None and not Path(path).absolute().parent.is_dir():
-        raise ConfigurationError(f"{path!r} must lie in a folder that is there to be written. Make the folder first.")
 
 
 def given(**options: Any) -> dict[str, Any]:

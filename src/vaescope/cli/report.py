@@ -24,11 +24,11 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Write a page that opens from disk: verdict, a table of latents, sliders that decode in the browser, plots."""
-    from vaescope.cli.parts import check_plot
+    from vaescope.cli.files import check_file
     from vaescope.cli.tables import print_json
     from vaescope.report import report as write_report
 
-    check_plot(output)
+    check_file(output)
     wanted = metrics if metrics in (None, "all") else [name for name in metrics.split(",") if name]
     path = write_report(
         subjects if len(subjects) > 1 else subjects[0],

@@ -63,15 +63,18 @@ def reproduce(
     }
     Scale(scale, **options)
     make_output(output)
-    told = []
-    for name in names:
-        found = reproduce_study(name, scale, **options)
-        files = {kind: str(path) for kind, path in write_study(found, output).items()}
-        told.append({**found.plain(), "files": files})
-        if not json:
-            _print_study(found, files)
-    if json:
-        print_json(told)
+    told: list[dict[str, Any]] = []
+    try:
+        for name in names:
+            found = reproduce_study(name, scale, **options)
+            files = {kind: str(path) for kind, path in write_study(found, output).items()}
+            told.append({**found.plain(), "files": files})
+            if not json:
+                _print_study(found, files)
+    finally:
+        # A study that refuses, or is stopped, takes nothing away from those before it.
+        if json and told:
+            print_json(told)
 
 
 def _shares(given: list[str]) -> float | dict[str, float]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from vaescope.runs.sweeping import SweepPlan
 
 SHOWN = 40  # rows that people see; files and --json have all
 OPTION_OF = {"workers": "local", "address": "ray"}
@@ -28,42 +31,65 @@ def sweep(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Train a grid of runs, measure each, and show the table. Stopped, the same command goes on."""
-    from vaescope.cli.parts import check_plot
-    from vaescope.cli.tables import columns_of, print_json, print_rows, print_table
-    from vaescope.runs.record import FAILED
+    from vaescope.cli.files import check_file, write_csv
+    from vaescope.cli.tables import columns_of, print_json
     from vaescope.runs.sweep_file import read_sweep
     from vaescope.runs.sweeping import plan, run_sweep
-    from vaescope.showing import csv_text
 
     options = engine_options(engine, workers=workers, address=address)
     found = read_sweep(file)
-    check_plot(csv)
-    _check_file(csv)
+    check_file(csv)
     if dry_run:
-        planned = plan(found, runs=runs, device=device)
-        if json:
-            print_json({"summary": planned.summary(), "jobs": planned.rows()})
-            return
-        print_rows(planned.rows()[:SHOWN])
-        print(planned.summary())
+        _print_plan(plan(found, runs=runs, device=device), json)
         return
     rows = run_sweep(found, runs=runs, by=engine, device=device, **options)
-    if csv is not None:
-        Path(csv).write_text(csv_text(rows), encoding="utf-8")
     if json:
         print_json(rows)
+    else:
+        _print_sweep(rows, runs)
+    # At the end: a disk that is full by now keeps nobody from seeing what came out.
+    if csv is not None:
+        write_csv(rows, columns_of(rows), Path(csv))
+
+
+def _print_plan(planned: SweepPlan, json: bool) -> None:
+    from vaescope.cli.tables import print_json, print_rows
+
+    rows = planned.rows()
+    if json:
+        print_json({"summary": planned.summary(), "jobs": rows})
         return
-    varying = [
-        "id",
-        *(name for name in columns_of(rows) if name != "id" and len({str(row.get(name)) for row in rows}) > 1),
-    ]
-    names = [name for name in varying if not name.startswith("train_")]
-    print_table(names, [[row.get(name) for name in names] for row in rows[:SHOWN]])
+    print_rows(rows[:SHOWN], more="--json has all")
+    if len(rows) > SHOWN:
+        print(f"{len(rows) - SHOWN} more of {len(rows)} jobs: --json has all")
+    print(planned.summary())
+
+
+def _print_sweep(rows: list[dict[str, Any]], runs: str) -> None:
+    """A table of the settings that vary and of what came of them, which runs failed, and how to ask further."""
+    from vaescope.cli.run_tables import print_runs
+    from vaescope.runs.record import FAILED
+
+    print_runs(rows[:SHOWN], _told(rows, Path(runs)), Path(runs), "--csv writes all")
     more = f", {len(rows) - SHOWN} of them not shown" if len(rows) > SHOWN else ""
     failed = [row["id"] for row in rows if row["status"] == FAILED]
     if failed:
         print(f"{len(failed)} diverged, and say why in failure.json of their folders: {', '.join(failed)}")
     print(f'{len(rows)} runs{more}; ask them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
+
+
+def _told(rows: list[dict[str, Any]], runs: Path) -> list[str]:
+    """The columns that people see: what differs, and what was measured even where it is the same for all."""
+    from vaescope.cli.run_tables import is_outcome, measured_names, varies
+    from vaescope.cli.tables import columns_of
+
+    names, measured = columns_of(rows), measured_names(rows, runs)
+    # What was held out tells more than what was trained on, where anything was.
+    hidden = "train_" if any(name.startswith("test_") for name in names) else "train_gradient_norm"
+    told = {name for name in names if is_outcome(name, measured)} - {"status", "step"}
+    return [
+        name for name in names if name == "id" or ((name in told or varies(rows, name)) and not name.startswith(hidden))
+    ]
 
 
 def engine_options(name: str, **options: Any) -> dict[str, Any]:
@@ -80,10 +106,3 @@ def engine_options(name: str, **options: Any) -> dict[str, Any]:
                 "choose that engine."
             )
     return given(**options)
-
-
-def _check_file(path: str | None) -> None:
-    from vaescope.errors import ConfigurationError
-
-    if path is not None and Path(path).is_dir():
-        raise ConfigurationError(f"{path!r} must be a file that can be written, it is a folder. Name a file in it.")

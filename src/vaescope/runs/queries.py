@@ -47,16 +47,19 @@ def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def write_parquet(rows: Sequence[dict[str, Any]], columns: Sequence[str], file: Path) -> None:
-    """The columns of the rows as a Parquet file."""
+    """The columns of the rows as a Parquet file, which must have some."""
     import duckdb
 
+    if not columns:
+        raise ConfigurationError(f"{file} must have at least one column to be a Parquet file, got none. Name some.")
     with tempfile.TemporaryDirectory() as temporary, duckdb.connect() as connection:
         _make_table(connection, "runs", rows, columns, Path(temporary))
         try:
             connection.execute(f"COPY runs TO {_text(str(file))} (FORMAT parquet)")
         except duckdb.IOException as error:
             raise ConfigurationError(
-                f"{file} must be a file that can be written, it cannot ({' '.join(str(error).split())})."
+                f"{str(file)!r} must be a file that can be written, it cannot ({' '.join(str(error).split())}). "
+                "Name another file."
             ) from error
 
 

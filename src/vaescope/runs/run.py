@@ -136,6 +136,22 @@ class Run:
         return model.eval()
 
     @property
+    def failure(self) -> dict[str, Any] | None:
+        """Of a run that failed, what went wrong: the `error` as a sentence, its `term`, `step` and `items`."""
+        if self.status != FAILED:
+            return None
+        file = self.path / FAILURE_FILE
+        try:
+            failure = json.loads(file.read_text(encoding="utf-8"))
+            _ = failure["error"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"{file} must say why the run failed, it does not ({type(error).__name__}: {error}). Delete the run's "
+                "folder to train it again."
+            ) from error
+        return failure
+
+    @property
     def has_model(self) -> bool:
         """Whether the file of the trained model is there."""
         return (self.path / MODEL_FILE).is_file()
