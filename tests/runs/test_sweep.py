@@ -18,7 +18,7 @@ import pytest
 
 import vaescope
 from vaescope.errors import ConfigurationError, NonFiniteError, RunError, UnknownNameError
-from vaescope.runs import Run
+from vaescope.runs import Run, sweeping
 from vaescope.runs.measuring import FILE, Measure
 from vaescope.runs.sweep import Sweep, check_place, is_done, jobs_of
 from vaescope.runs.sweeping import plan, rows_of, run_sweep, runs_of, train_jobs
@@ -206,6 +206,14 @@ def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> N
     assert planned.rows()[1]["seconds"] > 0
     assert planned.summary().startswith("2 runs in 2 jobs, 1 done; the others take about 0 s one after another and ")
     assert len(list(tmp_path.glob("[!.]*/run.json"))) == 1
+
+
+def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    times = {"Beta": 1.0, "Factor": 3.0}
+    monkeypatch.setattr(sweeping, "_timed", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5))
+    for names in (["beta", "factor"], ["factor", "beta"]):
+        planned = plan(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
+        assert {row["objective"]: row["seconds"] for row in planned.rows()} == {"Beta": 4.0, "Factor": 12.0}
 
 
 def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None:
