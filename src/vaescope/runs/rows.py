@@ -22,9 +22,11 @@ from vaescope.runs.record import (
     RESULTS_FILE,
     RUN_FILE,
     SUMMARY_FILE,
+    TRAINING,
     check_record,
     is_whole,
 )
+from vaescope.runs.workplace import workplace_of
 
 TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
 LATEST = "held_out"  # a column of every row that came last to what is kept
@@ -107,7 +109,10 @@ def _computed(path: Path) -> dict[str, Any] | None:
         check_record(record)
         history = Journal(path).rows()
         if is_whole(record, history):
-            return summary_row(record, history)
+            row = summary_row(record, history)
+            if not history and record["status"] == TRAINING and (shared := workplace_of(path)):
+                row["step"] = Journal(shared[0]).last_step()
+            return row
     # The reader that checks everything, and loads torch to do so, has the words for what is wrong.
     from vaescope.runs.run import Run
 
