@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
 from vaescope.runs import Run, Settings, fit, fit_many
 from vaescope.runs import fitting as module
+from vaescope.runs.rows import rows_in
+from vaescope.runs.workplace import ENSEMBLES
 from vaescope.training import Member, Trainer
 from vaescope.training.checkpoint import load_state
 
@@ -111,7 +114,7 @@ def test_members_trained_together_equal_those_trained_alone(precision: str, tole
     members = [Member(2, Beta(2.0), 1e-3), Member(4, Beta(0.5), 1e-3, 1), Member(3, seed=2, learning_rate=1e-3)]
     options = {**SMALL, "precision": precision}
     together = fit_many(DATA, members, runs=tmp_path / "together", **options)
-    assert (tmp_path / "together" / module.ENSEMBLES).is_dir()
+    assert (tmp_path / "together" / ENSEMBLES).is_dir()
     for run, member in zip(together, members, strict=True):
         (alone,) = fit_many(DATA, [member], runs=tmp_path / "alone", **options)
         assert alone.id == run.id
@@ -129,7 +132,7 @@ def test_members_trained_together_equal_those_trained_alone(precision: str, tole
 def test_another_process_may_clear_up_what_this_one_is_deleting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = module.shutil.rmtree
+    whole = shutil.rmtree
 
     def together(folder: Path) -> None:
         """Delete some of it while another process deletes a file that was already listed here."""
@@ -140,10 +143,10 @@ def test_another_process_may_clear_up_what_this_one_is_deleting(
             first.unlink()
             raise FileNotFoundError(2, "No such file or directory", first.name)
 
-    monkeypatch.setattr(module.shutil, "rmtree", together)
+    monkeypatch.setattr(shutil, "rmtree", together)
     runs = fit_many(DATA, [Member(2), Member(3)], runs=tmp_path, **SMALL)
     assert [run.status for run in runs] == ["complete", "complete"]
-    assert list((tmp_path / module.ENSEMBLES).iterdir()) == []
+    assert list((tmp_path / ENSEMBLES).iterdir()) == []
 
 
 def test_a_run_begun_alone_goes_on_alone_when_an_ensemble_asks_for_it(
@@ -244,6 +247,52 @@ def test_an_interrupt_while_rows_are_written_loses_none(
     whole = fit_many(DATA, members, runs=tmp_path / "whole", **SMALL)
     assert all(same(run, other) for run, other in zip(resumed, whole, strict=True))
     assert [run.history for run in resumed] == [run.history for run in whole]
+
+
+def interrupted_group(folder: Path, seeds: range, patch: pytest.MonkeyPatch) -> None:
+    """Runs that train together and are stopped at step 15."""
+    with patch.context() as context:
+        interrupt_after(context, 3, Trainer, "advance")
+        with pytest.raises(KeyboardInterrupt):
+            fit_many(DATA, [Member(3, seed=seed) for seed in seeds], runs=folder, **SMALL)
+
+
+def test_runs_that_train_together_say_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_group(tmp_path, range(3), monkeypatch)
+    assert [(row["status"], row["step"]) for row in rows_in(tmp_path)] == [("training", 15)] * 3
+    stopped = {path.name: Run.open(path).history for path in tmp_path.glob("[!.]*")}
+    runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], runs=tmp_path, **SMALL)
+    for run in runs:
+        assert stopped[run.id] == [row for row in run.history if row["step"] <= 15] != []
+    assert [row["step"] for row in rows_in(tmp_path)] == [30] * 3
+
+
+def test_runs_that_found_other_company_say_how_far_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_group(tmp_path, range(3), monkeypatch)
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1, Trainer, "advance")
+        with pytest.raises(KeyboardInterrupt):
+            fit_many(DATA, [Member(3, seed=seed) for seed in range(4)], runs=tmp_path, **SMALL)
+    assert [row["step"] for row in rows_in(tmp_path)] == [5] * 4
+
+
+@pytest.mark.parametrize("seeds", [range(1), range(2), range(4)], ids=["one of them", "some of them", "more"])
+def test_a_workplace_that_none_can_take_up_again_is_removed(
+    seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_group(tmp_path, range(3), monkeypatch)
+    assert len(list((tmp_path / ENSEMBLES).iterdir())) == 1
+    fit_many(DATA, [Member(3, seed=seed) for seed in seeds], runs=tmp_path, **SMALL)
+    assert list((tmp_path / ENSEMBLES).iterdir()) == []
+
+
+def test_a_workplace_of_others_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_group(tmp_path, range(3), monkeypatch)
+    fit_many(DATA, [Member(3, seed=seed) for seed in (7, 8)], runs=tmp_path, **SMALL)
+    (workplace,) = (tmp_path / ENSEMBLES).iterdir()
+    assert load_state(workplace / "state.safetensors").step == 15
 
 
 def test_nothing_held_out_means_no_rows_on_held_out_items(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import math
 import os
 from pathlib import Path
@@ -74,3 +75,16 @@ def test_a_row_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RunError, match=r"history\.jsonl could not be written \(No space left.*resumes at the last"):
         Journal(tmp_path).append(ROWS)
+
+
+@pytest.mark.parametrize("rest", ["", "{", '{"step": 9, "split": "train"}'])
+def test_the_last_step_is_that_of_the_last_whole_row(rest: str, tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    assert journal.last_step() == 0
+    journal.path.write_text(rest)
+    assert journal.last_step() == 0
+    journal.path.write_text('{"step": 7, "split": "train"}\n' + rest)
+    assert journal.last_step() == 7
+    rows = "".join(json.dumps({"step": step, "split": "probe", "types": "a" * 999}) + "\n" for step in range(3000))
+    journal.path.write_text(rows + rest)
+    assert journal.last_step() == 2999

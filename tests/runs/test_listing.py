@@ -68,6 +68,14 @@ def test_rows_are_filtered(where: Any, wanted: Any, folder: Path) -> None:
     assert vs.runs.table(folder, where=where) == [row for row in rows if wanted(row)]
 
 
+def test_a_number_is_found_by_what_a_listing_shows_of_it() -> None:
+    rows: list[dict[str, Any]] = [{"a": 0.1 * 3}, {"a": 0.3001}, {"a": 1e-300}, {"a": 2**62 - 1}, {"a": "0.3"}, {}]
+    assert rows[0]["a"] != 0.3
+    assert chosen(rows, {"a": 0.3}) == rows[:1]
+    assert chosen(rows, {"a": ["0.3", 0.3]}) == [rows[0], rows[4]]
+    assert chosen(rows, {"a": 0}) == chosen(rows, {"a": 2**62 - 2}) == []
+
+
 def test_rows_are_sorted_and_those_without_a_value_come_last(folder: Path) -> None:
     rows = vs.runs.table(folder)
     there = [row for row in rows if "mig" in row]

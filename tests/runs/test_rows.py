@@ -19,8 +19,8 @@ from vaescope.errors import NonFiniteError, RunError
 from vaescope.numerics import polarised
 from vaescope.objectives import Beta, BetaTC
 from vaescope.objectives.strengths import SCHEDULES, telling
-from vaescope.runs import Run, Store, fit, fit_many, rows, summary
-from vaescope.runs.rows import row_in, rows_in
+from vaescope.runs import Run, Store, columns, fit, fit_many, rows, summary
+from vaescope.runs.rows import row_in, rows_in, summary_row
 from vaescope.training import Member
 
 DATA = np.random.default_rng(0).normal(size=(40, 5))
@@ -56,6 +56,11 @@ def make_older(file: Path, than: Path) -> None:
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns - 1))
 
 
+def whole(run: Run) -> dict[str, Any]:
+    """The row of a run with every setting."""
+    return summary_row(run.record, run.history)
+
+
 def mark_kept(path: Path) -> None:
     """The kept row says something that no computed one does."""
     file = path / "summary.json"
@@ -64,7 +69,7 @@ def mark_kept(path: Path) -> None:
 
 def test_a_finished_run_keeps_its_row(folder: Path) -> None:
     for run in Store(folder).runs():
-        assert json.loads((run.path / "summary.json").read_text()) == summary(run) == row_in(run.path)
+        assert json.loads((run.path / "summary.json").read_text()) == whole(run) == row_in(run.path)
 
 
 def test_rows_are_those_of_all_runs_by_id(folder: Path) -> None:
@@ -79,7 +84,7 @@ def test_a_failed_run_keeps_its_row(tmp_path: Path) -> None:
         fit(DATA * 1e30, 2, runs=tmp_path, **SETTINGS)
     kept = json.loads((first(tmp_path) / "summary.json").read_text())
     assert kept["status"] == "failed"
-    assert rows_in(tmp_path) == [kept]
+    assert row_in(first(tmp_path)) == kept
 
 
 def test_the_kept_row_is_read(folder: Path) -> None:
@@ -92,22 +97,30 @@ def test_a_kept_row_older_than_the_run_is_not_read(newer: str, folder: Path) -> 
     path = first(folder)
     mark_kept(path)
     make_older(path / "summary.json", than=path / newer)
-    assert row_in(path) == summary(Run.open(path))
+    assert row_in(path) == whole(Run.open(path))
 
 
 @pytest.mark.parametrize("content", [b"", b'{"id": "a", "sta', b"3", b"[]", b"{}", b'{"id": "a"}', b"\xff\xfe"])
 def test_a_damaged_kept_row_is_not_read(content: bytes, folder: Path) -> None:
     path = first(folder)
     (path / "summary.json").write_bytes(content)
-    assert row_in(path) == summary(Run.open(path))
+    assert row_in(path) == whole(Run.open(path))
+
+
+def test_a_kept_row_of_an_earlier_version_is_given_the_settings_that_it_lacks(folder: Path) -> None:
+    path = first(folder)
+    run = Run.open(path)
+    old = {name: value for name, value in whole(run).items() if name not in columns.settings_of(run.record)}
+    (path / "summary.json").write_text(json.dumps({**old, "model": {"name": "vae"}, "kept": 1}))
+    assert row_in(path) == {**whole(run), "kept": 1}
 
 
 def test_a_run_that_trains_again_has_no_kept_row(folder: Path) -> None:
     run = Run.open(first(folder))
     again = Run.create(run.path, run.configuration, {})
     assert not (run.path / "summary.json").exists()
-    assert row_in(run.path) == summary(again)
-    assert summary(again)["status"] == "training"
+    assert row_in(run.path) == whole(again)
+    assert whole(again)["status"] == "training"
 
 
 def test_a_history_that_was_cut_is_named_though_a_run_finished_with_it(folder: Path) -> None:
@@ -129,7 +142,7 @@ def test_a_damaged_record_is_named(folder: Path) -> None:
 
 def test_measurements_are_columns_and_stand_for_values_of_the_same_name(folder: Path) -> None:
     path = first(folder)
-    own = summary(Run.open(path))
+    own = whole(Run.open(path))
     results = {"regime": {"asked": {}, "values": {"active": 9, "rate": 1.5}}, "mig": {"values": {"mig": None}}}
     (path / "results.json").write_text(json.dumps(results))
     assert own["active"] != 9
@@ -220,7 +233,7 @@ def test_listing_loads_no_torch(folder: Path) -> None:
 
 def test_the_names_of_types_and_schedules_are_those_of_their_packages() -> None:
     assert rows.TYPES == polarised.TYPES
-    assert rows.SCHEDULES == SCHEDULES
+    assert columns.SCHEDULES == SCHEDULES
 
 
 @pytest.mark.parametrize("objective", [Beta(2.0), Beta(2.0, warm_up=5), Beta(1, free_bits=0.5), BetaTC(3.0)])

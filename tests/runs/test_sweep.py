@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import vaescope
-from vaescope.errors import ConfigurationError, NonFiniteError, RunError, UnknownNameError
-from vaescope.runs import Run
-from vaescope.runs.measuring import FILE, Measure
+from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RunError, UnknownNameError
+from vaescope.runs import Run, sweeping
+from vaescope.runs.measuring import FILE, Measure, MeasureWarning
 from vaescope.runs.sweep import Sweep, check_place, is_done, jobs_of
 from vaescope.runs.sweeping import plan, rows_of, run_sweep, runs_of, train_jobs
 
@@ -208,6 +208,14 @@ def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> N
     assert len(list(tmp_path.glob("[!.]*/run.json"))) == 1
 
 
+def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    times = {"Beta": 1.0, "Factor": 3.0}
+    monkeypatch.setattr(sweeping, "_timed", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5))
+    for names in (["beta", "factor"], ["factor", "beta"]):
+        planned = plan(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
+        assert {row["objective"]: row["seconds"] for row in planned.rows()} == {"Beta": 4.0, "Factor": 12.0}
+
+
 def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None:
     wild = digits({"learning_rate": [1e-3, 1e30]}, settings={"steps": 30})
     assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "to do"
@@ -240,6 +248,56 @@ def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> Non
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
     assert quietly(mixed, tmp_path / "mixed", workers=1) == rows
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
+
+
+def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tmp_path: Path) -> None:
+    sweep = digits({"seed": [0, 1]}, measure=Measure(("mig", "dci"), items=50))
+    with pytest.raises(DataError, match=r"digits must have at least 2 factors that vary for the metric dci, it has 1"):
+        quietly(sweep, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> None:
+    one = {"name": "mlp", "encoder_widths": [9], "decoder_widths": [8]}
+    # With one latent there is no sparsity.
+    sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=Measure(("mig", "hoyer"), items=50))
+    with pytest.warns(MeasureWarning, match=r"has no hoyer: sparsity is about at least 2 latents that vary") as met:
+        rows = quietly(sweep, tmp_path)
+    assert [row["status"] for row in rows] == ["complete"] * 4
+    assert [row["hoyer"] is None for row in rows] == [True, True, False, False]
+    assert all(row["mig"] is not None for row in rows)
+    assert len(met) == 2
+    kept = json.loads((tmp_path / rows[0]["id"] / FILE).read_text())
+    assert kept["hoyer"]["why"].startswith("sparsity is about at least 2 latents that vary, ")
+    assert quietly(sweep, tmp_path) == rows
+
+
+def test_measuring_draws_no_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    quietly(digits({}, measure=Measure(("mig",), items=50)), tmp_path)
+    assert capsys.readouterr().err == ""
+
+
+WARNER = """
+import os, warnings
+from multiprocessing import Pipe
+from vaescope.errors import CollapseWarning
+from vaescope.runs.engines.local import _begin
+reader, writer = Pipe(duplex=False)
+_begin(reader)
+warnings.warn("latents are going", CollapseWarning)
+os._exit(0)
+"""
+
+
+def test_a_warning_of_a_process_that_trains_is_one_sentence() -> None:
+    sources = str(Path(vaescope.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", WARNER], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": sources}
+    )
+    assert done.stderr == "warning: latents are going\n"
 
 
 WORKER = """

@@ -175,6 +175,35 @@ def test_a_mistake_is_named_with_its_file_line_and_entry(old: str, new: str, sai
         ('[data]\nname = "digits"\n[model.net]\nname = "mpl"\n', ", line 3, model.net: net must be one of"),
         ('[data]\nname = "digits"\n[grid.objective]\nbeta = [-1]\n', ", line 4, grid.objective.beta: beta must be"),
         (
+            '[data]\nname = "digits"\n[grid]\nobjective = ["decomposition"]\n"objective.alpha" = [-1, 1]\n',
+            ", line 5, grid.objective.alpha: alpha must be a finite number of at least 0, got -1.",
+        ),
+        (
+            '[data]\nname = "digits"\n[grid]\nobjective = ["decomposition"]\n"objective.alpha" = [1, -1]\n',
+            ", line 5, grid.objective.alpha: alpha must be a finite number of at least 0, got -1.",
+        ),
+        (
+            '[data]\nname = "digits"\n[grid]\nobjective = ["decompositon"]\n"objective.alpha" = [1]\n',
+            ", line 4, grid.objective: objective must be one of",
+        ),
+        (
+            '[data]\nname = "digits"\n[measure]\nmetrics = 3\n',
+            ", line 4, measure.metrics: metrics must be a list of names, got 3. Write ['mig'].",
+        ),
+        (
+            '[data]\nname = "gaussian-manifold"\n[model]\nlatents = 2\n[measure]\nmetrics = ["hoyer", "mig"]\n',
+            ", line 6, measure.metrics: gaussian-manifold must have a factor or a label that varies for the metric mig",
+        ),
+        (
+            '[data]\nname = "digits"\n[measure]\nmetrics = ["mig", "dci"]\n',
+            ", line 4, measure.metrics: digits must have at least 2 factors that vary for the metric dci, it has 1.",
+        ),
+        (
+            '[data]\nname = "digits"\n[model]\nlatents = 2\n[grid]\ndata = ["digits", "gaussian-manifold"]\n[measure]\n'
+            'metrics = ["mig"]\n',
+            ", line 8, measure.metrics: gaussian-manifold must have a factor or a label that varies for the metric mig",
+        ),
+        (
             '[data]\nname = "digits"\n[model]\nlatents = 500\n[grid]\nseed = [0, 1]\n',
             ", line 4, model.latents: latents",
         ),

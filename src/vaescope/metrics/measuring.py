@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from vaescope.errors import VaescopeError, unknown_name
+from vaescope.data import Dataset
+from vaescope.errors import DataError, VaescopeError, unknown_name
 from vaescope.metrics.beta_vae import beta_vae
 from vaescope.metrics.dci import dci
 from vaescope.metrics.factor_vae import factor_vae
@@ -49,6 +50,8 @@ OF_DECODERS: dict[str, Callable[..., Score]] = {
     "distance_to_orthogonality": distance_to_orthogonality,
 }
 METRICS: dict[str, Callable[..., Score]] = {**OF_FACTORS, **OF_CODES, **OF_DECODERS}
+# Those that tell one factor from others.
+OF_SEVERAL = ("beta_vae", "dci", "factor_vae", "modularity")
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,12 @@ def measure_all(
     exclude: str | None = None,
     types: Any = None,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> Measurements:
     """The metrics that are named, or "all" of them: then those that these codes or this model cannot have say why.
 
     Scores of codes and factors come with those of noise and of the factors themselves, and leave out the latents of
-    the type `exclude`. The `model` is for the metrics of decoders.
+    the type `exclude`. The `model` is for the metrics of decoders. A bar is shown on a terminal, or as `progress` says.
     """
     chosen = sorted(METRICS) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
     for name in chosen:
@@ -80,7 +84,7 @@ def measure_all(
             raise unknown_name("metric", name, (*sorted(METRICS), ALL))
     scores, left_out = [], {}
     common = {"names": names, "exclude": exclude, "types": types}
-    with progress_bar("measuring", len(chosen)) as report:
+    with progress_bar("measuring", len(chosen), progress) as report:
         for done, name in enumerate(chosen, 1):
             try:
                 scores.append(_score(name, codes, model, {**common, "seed": seed}))
@@ -90,6 +94,20 @@ def measure_all(
                 left_out[name] = str(error)
             report(done, words=name)
     return Measurements(tuple(scores), left_out)
+
+
+def check_metrics(wanted: Sequence[str], data: Dataset) -> None:
+    """Before anything is trained: the data must have the factors that the metrics compare codes with."""
+    factors = next((table for table in (data.factors, data.labels) if table is not None), None)
+    found = 0 if factors is None else int((factors.reshape(len(data), -1) != factors[0]).any(0).sum())
+    for name in wanted:
+        needed = 2 if name in OF_SEVERAL else 1 if name in OF_FACTORS else 0
+        if found < needed:
+            what = "a factor or a label that varies" if needed == 1 else "at least 2 factors that vary"
+            raise DataError(
+                f"{data.name} must have {what} for the metric {name}, it has {found or 'none'}. Leave {name} out, or "
+                "use data that have."
+            )
 
 
 def _score(name: str, codes: Representation, model: Any, common: dict[str, Any]) -> Score:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import platform
-import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,23 @@ from vaescope.numerics.polarised import TYPES
 from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
-from vaescope.runs.journal import Journal
+from vaescope.runs.journal import Journal, own_rows
 from vaescope.runs.run import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
-from vaescope.runs.workplace import locked, make_folder, remove_leftovers
+from vaescope.runs.workplace import (
+    ENSEMBLES,
+    MEMBERS_FILE,
+    clear_up,
+    locked,
+    make_folder,
+    remove,
+    remove_leftovers,
+)
 from vaescope.training import Member, Row, Trainer
-from vaescope.training.checkpoint import load_state, save_state
+from vaescope.training.checkpoint import load_state, save_state, write_atomically
 from vaescope.training.groups import group as group_members
 from vaescope.training.trainer import check_members
-
-ENSEMBLES, GONE = ".ensembles", ".gone-"
 
 
 def fit(
@@ -58,7 +63,7 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
     chosen = Settings.of(settings)
     members = _checked(members)
     device, store = chosen.chosen_device(), Store(Path(chosen.runs))
-    _clear_gone(store)
+    clear_up(store.folder)
     source = dict(data) if isinstance(data, Mapping) else str(data) if isinstance(data, str | Path) else None
     data = open_dataset(data)
     for member in members:
@@ -78,6 +83,8 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
         except NonFiniteError as error:
             error.member = configurations.index(together[error.member])
             raise
+    if missing:
+        clear_up(store.folder)
     return [Run.open(store.path(configuration.id)) for configuration in configurations]
 
 
@@ -125,12 +132,6 @@ def _groups(
     return [[one] for one in alone] + grouped([one for one in missing if one not in alone])
 
 
-def _clear_gone(store: Store) -> None:
-    """Delete what a process that was killed had left to delete."""
-    for folder in (store.folder / ENSEMBLES).glob(f"{GONE}*"):
-        _delete(folder)
-
-
 def _workplace(store: Store, configurations: list[Configuration]) -> Path:
     """Where a group trains: one run in its own folder, several in a shared one until they are done."""
     if len(configurations) == 1:
@@ -151,16 +152,19 @@ def _train_group(
     name = configurations[0].data["name"]
     title = f"{name} x {len(paths)}" if len(paths) > 1 else name
     with locked(paths), progress_bar(title, trainer.plan.steps, settings.progress) as report:
-        make_folder(workplace)
+        # Runs first: a workplace of a run that is complete would be cleared up.
         runs = [Run.create(path, one, notes) for path, one in zip(paths, configurations, strict=True)]
+        make_folder(workplace)
+        if len(runs) > 1:
+            write_atomically(workplace / MEMBERS_FILE, json.dumps([run.id for run in runs]).encode())
         try:
             train_in(workplace, trainer, report, settings.checkpoint_seconds)
         except NonFiniteError as error:
             failed = runs[error.member]
             save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
             if len(runs) > 1:
-                Journal(failed.path).replace(_own(Journal(workplace).rows(), error.member))
-                _remove(workplace)
+                Journal(failed.path).replace(own_rows(Journal(workplace).rows(), error.member))
+                remove(workplace)
             failed.fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
             raise
         if len(runs) > 1:
@@ -218,28 +222,9 @@ def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
     rows = Journal(workplace).rows()
     for member, run in enumerate(runs):
         remove_leftovers(run.path)
-        Journal(run.path).replace(_own(rows, member))
+        Journal(run.path).replace(own_rows(rows, member))
         save_state(run.path / STATE_FILE, trainer.member_state(member))
-    _remove(workplace)
-
-
-def _own(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
-    """The rows of one member, as they are when it trains alone."""
-    return [{key: value for key, value in row.items() if key != "member"} for row in rows if row["member"] == member]
-
-
-def _remove(workplace: Path) -> None:
-    # Renamed first, in one step: a workplace that is half deleted must not be taken up again.
-    gone = workplace.with_name(f"{GONE}{workplace.name}")
-    workplace.rename(gone)
-    _delete(gone)
-
-
-def _delete(folder: Path) -> None:
-    """Delete a folder to the end, though another process that clears up may be deleting it as well."""
-    while folder.exists():
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+    remove(workplace)
 
 
 def _flat(row: Row, members: int) -> dict[str, Any]:

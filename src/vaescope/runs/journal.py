@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
 from vaescope.runs.record import HISTORY_FILE as FILE
+
+TAIL = 2**20  # bytes; more than a row has
+
+
+def own_rows(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
+    """The rows of one member of those that train together, as they are when it trains alone."""
+    return [{key: value for key, value in row.items() if key != "member"} for row in rows if row["member"] == member]
 
 
 class Journal:
@@ -50,6 +58,16 @@ class Journal:
                 ) from error
             rows.append(row)
         return rows
+
+    def last_step(self) -> int:
+        """The step of the last whole row, by the end of the file alone; 0 before the first."""
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            end = file.read()
+            last = end.rfind(b"\n")
+            if last >= 0:
+                return int(json.loads(end[end.rfind(b"\n", 0, last) + 1 : last])["step"])
+        return 0
 
     def rewind(self, step: int) -> None:
         """Drop what was written after `step`: training goes on from there."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.runs.rows import rows_in
+from vaescope.runs.columns import listed
+from vaescope.runs.rows import whole_rows_in
 from vaescope.showing import columns_of
 
 Row = dict[str, Any]
@@ -20,11 +22,16 @@ def table(
 ) -> list[Row]:
     """One row for each run of a folder: settings, last values of the history, and measurements.
 
+    Settings that are usual in all runs are left out, but can be asked for and sorted by.
+
     `where` maps columns to the value, or a list of the values, that a row must have there (None: the row has no
     value), or is a function that says of a row whether it is wanted. `sort` is a column, or "-column" for the largest
     first; rows without a value come last. `limit` is how many rows there are at most.
     """
-    return chosen(rows_in(Path(folder)), where, sort, limit)
+    whole = whole_rows_in(Path(folder))
+    names = set(columns_of(listed(whole)))
+    found = chosen(whole, where, sort, limit)
+    return [{name: value for name, value in row.items() if name in names} for row in found]
 
 
 def chosen(rows: list[Row], where: Where = None, sort: str | None = None, limit: int | None = None) -> list[Row]:
@@ -63,7 +70,14 @@ def _values(value: Any) -> list[Any]:
 
 
 def _is_among(cell: Any, values: list[Any]) -> bool:
-    return any(cell is None if value is None else cell == value for value in values)
+    return any(cell is None if value is None else _is_equal(cell, value) for value in values)
+
+
+def _is_equal(cell: Any, value: Any) -> bool:
+    """Numbers are equal up to rounding: 0.1 * 3 is what a listing shows as 0.3."""
+    if isinstance(cell, float) and isinstance(value, int | float):
+        return math.isclose(cell, value)
+    return cell == value
 
 
 def _sorted(rows: list[Row], column: str, descending: bool) -> list[Row]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
+from vaescope.runs.columns import listed, name_in, settings_of, strengths_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import (
     COMPLETE,
@@ -21,13 +22,14 @@ from vaescope.runs.record import (
     RESULTS_FILE,
     RUN_FILE,
     SUMMARY_FILE,
+    TRAINING,
     check_record,
     is_whole,
 )
+from vaescope.runs.workplace import workplace_of
 
-# As in numerics.polarised and objectives.strengths, which load torch; a test compares them.
-TYPES = ("active", "mixed", "passive")
-SCHEDULES = ("warm_up", "free_bits")
+TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
+LATEST = "held_out"  # a column of every row that came last to what is kept
 PAUSE = 0.1  # seconds that another process has to finish what it is writing or deleting
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
@@ -43,13 +45,18 @@ def run_folders(folder: Path) -> list[Path]:
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
-    """The rows of all runs below a folder, by the names of their folders."""
+    """The rows of all runs below a folder, by the names of their folders, without settings that are usual in all."""
+    return listed(whole_rows_in(folder))
+
+
+def whole_rows_in(folder: Path) -> list[dict[str, Any]]:
+    """The rows of all runs below a folder with every setting."""
     rows = (row_in(path) for path in run_folders(folder))
     return [row for row in rows if row is not None]
 
 
 def row_in(path: Path) -> dict[str, Any] | None:
-    """A run's settings, the last values of its history, and what was measured; None once the run is gone.
+    """All of a run's settings, the last values of its history, and what was measured; None once the run is gone.
 
     Where a measurement has the name of a value of the history, as the types of latents do, it stands instead.
     """
@@ -76,12 +83,21 @@ def _kept(path: Path) -> dict[str, Any] | None:
         with suppress(FileNotFoundError):  # a pruned run has no history
             if os.stat(f"{path}/{HISTORY_FILE}").st_mtime_ns > written:
                 return None
-        with open(f"{path}/{SUMMARY_FILE}", "rb") as file:
-            row = json.loads(file.read())
-    except (OSError, ValueError):
+        row = _read(f"{path}/{SUMMARY_FILE}")
+        if not (isinstance(row["id"], str) and row["status"] in (COMPLETE, FAILED)):
+            return None
+        if LATEST in row:
+            return row
+        # An earlier version kept fewer settings, and a model with its options.
+        settings = summary_row(_read(f"{path}/{RUN_FILE}"), [])
+        return {**settings, **row, "model": settings["model"]}
+    except DAMAGE:
         return None
-    is_row = isinstance(row, dict) and isinstance(row.get("id"), str) and row.get("status") in (COMPLETE, FAILED)
-    return row if is_row else None
+
+
+def _read(file: str) -> Any:
+    with open(file, "rb") as opened:
+        return json.loads(opened.read())
 
 
 def _computed(path: Path) -> dict[str, Any] | None:
@@ -93,7 +109,10 @@ def _computed(path: Path) -> dict[str, Any] | None:
         check_record(record)
         history = Journal(path).rows()
         if is_whole(record, history):
-            return summary_row(record, history)
+            row = summary_row(record, history)
+            if not history and record["status"] == TRAINING and (shared := workplace_of(path)):
+                row["step"] = Journal(shared[0]).last_step()
+            return row
     # The reader that checks everything, and loads torch to do so, has the words for what is wrong.
     from vaescope.runs.run import Run
 
@@ -104,8 +123,7 @@ def _computed(path: Path) -> dict[str, Any] | None:
 def measured_values(path: Path) -> dict[str, Any]:
     """The values of all measurements of a run, by their flat names."""
     try:
-        with open(f"{path}/{RESULTS_FILE}", "rb") as file:
-            found = json.loads(file.read())
+        found = _read(f"{path}/{RESULTS_FILE}")
         values = {name: value for measure in found.values() for name, value in measure["values"].items()}
         odd = next((name for name, value in values.items() if isinstance(value, dict | list)), None)
         if odd is not None:
@@ -120,7 +138,7 @@ def measured_values(path: Path) -> dict[str, Any]:
 
 
 def summary_row(record: dict[str, Any], history: list[dict[str, Any]]) -> dict[str, Any]:
-    """The row of a run from the content of its run.json and the rows of its history."""
+    """The row of a run, with every setting, from the content of its run.json and the rows of its history."""
     configuration = record["configuration"]
     data, architecture, plan, member = (configuration[name] for name in ("data", "architecture", "plan", "member"))
     pruned, last = configuration.get("pruned"), {row["split"]: row for row in history}
@@ -129,16 +147,17 @@ def summary_row(record: dict[str, Any], history: list[dict[str, Any]]) -> dict[s
         "status": record["status"],
         "data": data["name"],
         "items": data["items"],
-        "model": architecture["model"],
-        "net": architecture["net"]["name"],
-        "likelihood": architecture["likelihood"]["name"],
+        "model": name_in(architecture["model"]),
+        "net": name_in(architecture["net"]),
+        "likelihood": name_in(architecture["likelihood"]),
         "latents": member["latents"],
         "objective": member["objective"]["name"],
-        **_strengths(member["objective"]),
+        **strengths_of(member["objective"]),
         "seed": member["seed"],
         **({} if pruned is None else {"pruned_from": pruned["run"]}),
         "learning_rate": member["learning_rate"],
         "batch": plan["batch"],
+        **settings_of(record),
         "step": history[-1]["step"] if history else 0,
         "steps": plan["steps"],
         **{name: count for name, count in last.get("probe", {}).items() if name in TYPES},
@@ -149,10 +168,3 @@ def summary_row(record: dict[str, Any], history: list[dict[str, Any]]) -> dict[s
             if name not in ("step", "split")
         },
     }
-
-
-def _strengths(objective: dict[str, Any]) -> dict[str, float]:
-    """The numbers of an objective, without the schedules that are off, the others last."""
-    names = sorted(objective, key=lambda name: name in SCHEDULES)
-    numbers = {name: objective[name] for name in names if type(objective[name]) in (int, float)}
-    return {name: value for name, value in numbers.items() if value or name not in SCHEDULES}

@@ -14,7 +14,7 @@ from vaescope.errors import RunError, VaescopeError
 from vaescope.markup import element
 from vaescope.objectives.strengths import telling
 from vaescope.runs.configuration import Configuration
-from vaescope.runs.journal import Journal
+from vaescope.runs.journal import Journal, own_rows
 from vaescope.runs.record import (
     COMPLETE,
     FAILED,
@@ -31,6 +31,7 @@ from vaescope.runs.record import (
     own_steps,
 )
 from vaescope.runs.rows import summary_row
+from vaescope.runs.workplace import workplace_of
 from vaescope.showing import plot_of, table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 
@@ -94,6 +95,8 @@ class Run:
     def history(self) -> list[dict[str, Any]]:
         """One row for each logged step and split: `step`, `split`, `loss` and every term; none of a pruned run."""
         rows = Journal(self.path).rows()
+        if not rows and self.status == TRAINING and (shared := workplace_of(self.path)):
+            return own_rows(Journal(shared[0]).rows(), shared[1])
         if not is_whole(self.record, rows):
             raise RunError(
                 f"{self.path / HISTORY_FILE} must reach step {own_steps(self.record)}, where the run is complete; it "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
+from vaescope.runs.columns import listed
 from vaescope.runs.queries import query
 from vaescope.runs.rows import run_folders, summary_row
 from vaescope.runs.run import RUN_FILE, Run
@@ -52,5 +53,5 @@ class Store:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """One flat row about a run: its settings and the last values of its history."""
-    return summary_row(run.record, run.history)
+    """One flat row about a run: its settings, but for some that are usual, and the last values of its history."""
+    return listed([summary_row(run.record, run.history)])[0]

@@ -146,11 +146,12 @@ def jobs_of(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str, 
         key = _text(trial.data), _text(trial.settings), form(trial.member.objective)
         groups.setdefault(key, []).append((place, trial))
     opened = {} if opened is None else opened
+    for source, data in {source: trials[0][1].data for (source, _, _), trials in groups.items()}.items():
+        opened[source] = opened[source] if source in opened else open_dataset(data)
+        sweep.measure.check(opened[source])
     jobs: list[Job] = []
     known: set[str] = set()
     for (source, _, _), trials in groups.items():
-        if source not in opened:
-            opened[source] = open_dataset(trials[0][1].data)
         jobs += _grouped(trials, opened[source], kind, sweep.measure, len(jobs), known)
     return jobs
 

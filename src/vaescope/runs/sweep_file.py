@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,10 @@ class _Reader:
         for entry, values in grid.items():
             for value in values[1:]:
                 self._checked(entry, partial(self._try, entries, {**first, entry: [value]}))
-        return self._made(entries, grid)
+        sweep = self._made(entries, grid)
+        for data in self.opened.values():
+            self._checked("measure.metrics", partial(sweep.measure.check, data))
+        return sweep
 
     def _check_first(self, entries: dict[str, Any], grid: dict[str, Any]) -> None:
         """The first combination must be possible; if it is not, the entry without which it would be is to blame."""
@@ -112,7 +116,8 @@ class _Reader:
         return None
 
     def _try(self, entries: dict[str, Any], grid: dict[str, Any]) -> None:
-        jobs_of(self._made(entries, grid), opened=self.opened)
+        # What is measured is nothing that these entries are to blame for.
+        jobs_of(replace(self._made(entries, grid), measure=Measure()), opened=self.opened)
 
     def _made(self, entries: dict[str, Any], grid: dict[str, Any]) -> Sweep:
         """The sweep of these entries, each 'section.name'."""
@@ -196,7 +201,7 @@ def _without(table: Mapping[str, Any], entry: str) -> dict[str, Any]:
 
 
 def _rank(entry: str) -> int:
-    """Whom to blame first: the grid says the most, and a part cannot be without its name."""
+    """Whom to blame first: the grid says the most, of it an option, and a part cannot be without its name."""
     if entry.startswith("grid."):
-        return 0
-    return 3 if entry == "data.name" else 2 if entry == "objective.name" else 1
+        return 0 if entry.count(".") > 1 else 1
+    return 4 if entry == "data.name" else 3 if entry == "objective.name" else 2

@@ -11,12 +11,15 @@ import torch
 
 from vaescope.data import open_dataset
 from vaescope.errors import NonFiniteError
+from vaescope.objectives.strengths import form
 from vaescope.progress import progress_bar
+from vaescope.runs.columns import listed
 from vaescope.runs.engines import engine
 from vaescope.runs.measuring import measure
+from vaescope.runs.rows import summary_row
 from vaescope.runs.run import COMPLETE, Run
 from vaescope.runs.settings import Settings
-from vaescope.runs.store import DEFAULT_FOLDER, Store, summary
+from vaescope.runs.store import DEFAULT_FOLDER, Store
 from vaescope.runs.sweep import Job, Sweep, is_done, jobs_of, name_of
 from vaescope.showing import Shown
 from vaescope.training import Trainer
@@ -75,7 +78,8 @@ def plan(sweep: Sweep, *, runs: str | Path = DEFAULT_FOLDER, device: str | None 
         if finished:
             seconds.append(0.0)
             continue
-        key = (str(job.data), str(job.settings), len(job.members), max(member.latents for member in job.members))
+        size_of = len(job.members), max(member.latents for member in job.members)
+        key = (str(job.data), str(job.settings), form(job.members[0].objective), *size_of)
         if key not in known:
             known[key] = _timed(job, chosen)
         each, steps, parameters = known[key]
@@ -124,7 +128,9 @@ def train_jobs(
 def rows_of(jobs: list[Job], runs: Path) -> list[dict[str, Any]]:
     """One row for each run of finished jobs: its settings, the ends of its history, and what was measured, if any."""
     pairs = runs_of(jobs, runs)
-    return [{**summary(run), **(measure(run, job.measure) if run.status == COMPLETE else {})} for run, job in pairs]
+    rows = [summary_row(run.record, run.history) for run, _ in pairs]
+    values = [measure(run, job.measure) if run.status == COMPLETE else {} for run, job in pairs]
+    return listed([{**row, **own} for row, own in zip(rows, values, strict=True)])
 
 
 def runs_of(jobs: list[Job], runs: Path) -> list[tuple[Run, Job]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -67,6 +69,8 @@ def _begin(parent: Connection) -> None:
 
     The pipe ends when the parent stops, and when it was killed: its processes would train on and hold their locks.
     """
+    # As the parent's own: the source line of a warning in another process tells nobody anything.
+    warnings.showwarning = lambda message, *where, **more: print(f"warning: {message}", file=sys.stderr)
     # Ctrl-C reaches every process of a terminal at once; the parent passes it on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

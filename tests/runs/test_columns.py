@@ -1,0 +1,159 @@
+"""Settings as columns: every one that a grid can vary, and in a listing those that some run has in an unusual way."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vaescope as vs
+from vaescope.likelihoods import LIKELIHOODS
+from vaescope.models import MODELS
+from vaescope.nets import NETS
+from vaescope.objectives import OBJECTIVES
+from vaescope.posteriors import POSTERIORS
+from vaescope.priors import PRIORS
+from vaescope.runs import Configuration, Settings, Store, columns, fit, summary
+from vaescope.runs.columns import listed
+from vaescope.runs.rows import rows_in, summary_row
+from vaescope.runs.sweep import Sweep, Trial
+from vaescope.runs.sweeping import run_sweep
+from vaescope.training import OPTIMISERS, Member
+
+REGISTRIES = {
+    **{"net": NETS, "posterior": POSTERIORS, "prior": PRIORS},
+    **{"likelihood": LIKELIHOODS, "optimiser": OPTIMISERS, "objective": OBJECTIVES},
+}
+SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+PLAIN = ["id", "status", "data", "items", "model", "net", "likelihood", "latents", "objective", "beta", "seed"]
+PLAIN += ["learning_rate", "batch", "step", "steps"]
+# Of each place of a grid two values, and what they need beside them.
+GRIDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "prior": (["standard", "student_t"], {}),
+    "prior.degrees": ([5.0, 7.0], {"prior": "student_t"}),
+    "prior.means": ([columns.CROSS, [[1.0, 0.0]]], {"prior": "mixture"}),
+    "posterior": (["diagonal", "full"], {}),
+    "net.encoder_widths": ([[400, 400], [9, 3]], {"net": "mlp"}),
+    "net.hidden": ([256, 9], {"net": "conv"}),
+    "likelihood.variance": ([1.0, 2.0], {"likelihood": "gaussian"}),
+    "likelihood.learned": ([True, False], {"likelihood": "gaussian"}),
+    "initialisation": (["glorot", "torch"], {}),
+    "optimiser": (["adam", "amsgrad"], {}),
+    "optimiser.beta1": ([0.9, 0.8], {}),
+    "precision": (["float32", "float64"], {}),
+    "held_out": ([0.1, 5], {}),
+    "split_seed": ([0, 1], {}),
+    "log_every": ([50, 25], {}),
+    "evaluate_every": ([500, 250], {}),
+    "evaluation_items": ([2048, 64], {}),
+    "monitor_every": ([200, 0], {}),
+    "monitor_items": ([512, 64], {}),
+    "objective.estimator": (["weighted", "stratified"], {"objective": "beta_tc"}),
+    "objective.steps": ([100_000.0, 50.0], {"objective": "annealed"}),
+    "model.scale": ([1.0, 2.0], {"model": "vgon"}),
+    "data.dimension": ([2, 3], {}),
+}
+
+
+def row_of(trial: Trial) -> dict[str, Any]:
+    """The row of a run that is only begun."""
+    data, settings = vs.open_dataset(trial.data), Settings.of({"optimiser": "adam", **trial.settings})
+    configuration = Configuration.of(
+        data, settings.split(), settings.architecture(data), settings.plan(len(data)), trial.member
+    )
+    record = {"id": configuration.id, "status": "training", "source": trial.data}
+    return summary_row({**record, "configuration": configuration.plain()}, [])
+
+
+def rows_over(place: str, values: list[Any], beside: dict[str, Any]) -> list[dict[str, Any]]:
+    objective = {"name": beside.get("objective", "beta")}
+    settings = {"optimiser": "adam", **{name: value for name, value in beside.items() if name != "objective"}}
+    data = "dsprites-small" if place == "net.hidden" else "gaussian-manifold"
+    return [row_of(trial) for trial in Sweep(data, settings, {"latents": 2}, objective, {place: values}).trials()]
+
+
+@pytest.mark.parametrize("place", GRIDS)
+def test_what_a_grid_varies_is_a_column_by_its_name(place: str) -> None:
+    values, beside = GRIDS[place]
+    expected = [json.dumps(value) if isinstance(value, list) else value for value in values]
+    assert [row[place] for row in listed(rows_over(place, values, beside))] == expected
+
+
+@pytest.mark.parametrize("place", [place for place in GRIDS if not place.startswith(("data.", "model."))])
+def test_a_listing_leaves_out_what_is_usual_in_all_runs(place: str) -> None:
+    values, beside = GRIDS[place]
+    assert place not in listed(rows_over(place, values[:1], beside))[0]
+
+
+def test_a_plain_run_has_the_columns_that_every_run_has() -> None:
+    for steps in (1, 30, 5000, 300_000):
+        for data in ("digits", "dsprites-small", "gaussian-manifold"):
+            trial = Trial(data, {"steps": steps}, Member(2))
+            assert list(listed([row_of(trial)])[0]) == PLAIN
+    for model, objective in {"autoencoder": "beta", "vgon": "beta", "identifiable": "beta"}.items():
+        (row,) = listed([row_of(Trial("dsprites-small", {"model": model}, Member(2, {"name": objective})))])
+        assert list(row) == PLAIN
+
+
+def test_the_usual_options_are_those_of_the_parts() -> None:
+    for (part, variant), options in columns.OF_PARTS.items():
+        defaults = {field.name: field.default for field in dataclasses.fields(REGISTRIES[part][variant])}
+        if (part, variant) == ("likelihood", "gaussian"):
+            defaults["learned"] = True
+        assert {name: json.dumps(defaults[name]) for name in options} == {
+            name: json.dumps(value) for name, value in options.items()
+        }
+
+
+def test_every_option_of_a_part_has_a_usual_value_or_none() -> None:
+    for part, registry in REGISTRIES.items():
+        for name, variant in registry.items():
+            table = {field.name: field.default for field in dataclasses.fields(variant) if field.default is not None}
+            own = (
+                set(table) - set(columns.strengths_of(table) if part == "objective" else ()) - {"warm_up", "free_bits"}
+            )
+            assert own == set(columns.OF_PARTS.get((part, name), {})), (part, name)
+
+
+def test_usual_parts_are_those_of_the_models() -> None:
+    for name, model in MODELS.items():
+        own = columns.OF_MODELS.get(name, {})
+        for part in ("prior", "initialisation"):
+            assert own.get(part, columns.USUAL[part]) == getattr(model, f"own_{part}", columns.USUAL[part])
+
+
+def test_what_was_swept_is_in_every_form_of_the_results(tmp_path: Path) -> None:
+    grid = {"prior": ["standard", "student_t"], "net.encoder_widths": [[8], [6]], "data.dimension": [2, 3]}
+    settings = {"net": SMALL, "steps": 2, "batch": 16, "monitor_every": 0, "held_out": 0.2}
+    sweep = Sweep("gaussian-manifold", settings, {"latents": 2}, grid=grid)
+    rows = run_sweep(sweep, runs=tmp_path, device="cpu", progress=False, workers=1)
+    wanted = [(prior, widths, size) for prior in grid["prior"] for widths in ("[8]", "[6]") for size in (2, 3)]
+    names = list(grid)
+    assert [tuple(row[name] for name in names) for row in rows] == wanted
+    by_id = {row["id"]: tuple(row[name] for name in names) for row in rows}
+    assert {row["id"]: tuple(row[name] for name in names) for row in rows_in(tmp_path)} == by_id
+    assert {run.id: summary(run)["data.dimension"] for run in Store(tmp_path).runs()} == {
+        identity: size for identity, (_, _, size) in by_id.items()
+    }
+    found = vs.runs.table(tmp_path, where={"prior": "student_t", "net.encoder_widths": "[6]", "held_out": 0.2})
+    assert sorted(row["id"] for row in found) == sorted(row["id"] for row in rows[6:])
+    _, answer = Store(tmp_path).query('SELECT id, prior, "net.encoder_widths", "data.dimension" FROM runs')
+    assert {identity: tuple(values) for identity, *values in answer} == by_id
+
+
+def test_a_setting_that_is_usual_in_all_runs_can_be_asked_for_all_the_same(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).normal(size=(40, 5))
+    fit(data, 2, steps=2, batch=8, runs=tmp_path, device="cpu", progress=False)
+    (row,) = vs.runs.table(tmp_path, where={"held_out": 0.1, "prior": "standard"}, sort="precision")
+    assert not {"held_out", "prior", "precision"} & set(row)
+    assert vs.runs.table(tmp_path, where={"prior": "mixture"}) == []
+    assert Store(tmp_path).query("SELECT prior, held_out FROM runs")[1] == [("standard", 0.1)]
+
+
+def test_a_model_with_options_is_named_and_its_options_are_columns() -> None:
+    row = row_of(Trial("gaussian-manifold", {"model": {"name": "vgon", "scale": 0.5}}, Member(2)))
+    assert (row["model"], row["model.scale"]) == ("vgon", 0.5)
