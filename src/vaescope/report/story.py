@@ -29,6 +29,7 @@ from vaescope.report.page import page
 from vaescope.report.plots import Plot
 from vaescope.representation import traversals
 from vaescope.runs import summary
+from vaescope.runs.columns import listed
 
 # Of the row about a run, what the page says elsewhere.
 ELSEWHERE = ("id", "status", "steps", "active", "mixed", "passive")
@@ -88,7 +89,8 @@ def facts_of(material: Material) -> dict[str, Any]:
         configuration = material.run.configuration
         own = {"data": configuration.data["name"], "model": configuration.architecture.model}
         return {**own, "latents": configuration.member.latents, "encoded": len(material.codes)}
-    told = {name: value for name, value in summary(material.run).items() if name not in ELSEWHERE}
+    (known,) = listed([summary(material.run)])
+    told = {name: value for name, value in known.items() if name not in ELSEWHERE}
     own = {name: value for name, value in told.items() if not name.startswith(("train_", "test_"))}
     return {**own, "test_loss": told.get("test_loss"), "encoded": len(material.codes)}
 

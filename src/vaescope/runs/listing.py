@@ -10,7 +10,7 @@ from typing import Any
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.runs.columns import listed
-from vaescope.runs.rows import whole_rows_in
+from vaescope.runs.rows import rows_in
 from vaescope.showing import columns_of
 
 Row = dict[str, Any]
@@ -22,16 +22,13 @@ def table(
 ) -> list[Row]:
     """One row for each run of a folder: settings, last values of the history, and measurements.
 
-    Settings that are usual in all runs are left out, but can be asked for and sorted by.
+    Settings in which the runs do not differ are left out, but can be asked for and sorted by.
 
     `where` maps columns to the value, or a list of the values, that a row must have there (None: the row has no
     value), or is a function that says of a row whether it is wanted. `sort` is a column, or "-column" for the largest
     first; rows without a value come last. `limit` is how many rows there are at most.
     """
-    whole = whole_rows_in(Path(folder))
-    names = set(columns_of(listed(whole)))
-    found = chosen(whole, where, sort, limit)
-    return [{name: value for name, value in row.items() if name in names} for row in found]
+    return listed(chosen(rows_in(Path(folder)), where, sort, limit))
 
 
 def chosen(rows: list[Row], where: Where = None, sort: str | None = None, limit: int | None = None) -> list[Row]:

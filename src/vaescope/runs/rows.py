@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
-from vaescope.runs.columns import listed, name_in, settings_of, strengths_of
+from vaescope.runs.columns import name_in, settings_of, strengths_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import (
     COMPLETE,
@@ -45,12 +45,7 @@ def run_folders(folder: Path) -> list[Path]:
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
-    """The rows of all runs below a folder, by the names of their folders, without settings that are usual in all."""
-    return listed(whole_rows_in(folder))
-
-
-def whole_rows_in(folder: Path) -> list[dict[str, Any]]:
-    """The rows of all runs below a folder with every setting."""
+    """The rows of all runs below a folder, with every setting, by the names of their folders."""
     rows = (row_in(path) for path in run_folders(folder))
     return [row for row in rows if row is not None]
 

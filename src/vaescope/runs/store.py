@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
-from vaescope.runs.columns import listed
 from vaescope.runs.queries import query
 from vaescope.runs.rows import run_folders, summary_row
 from vaescope.runs.run import RUN_FILE, Run
@@ -53,5 +52,5 @@ class Store:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """One flat row about a run: its settings, but for some that are usual, and the last values of its history."""
-    return listed([summary_row(run.record, run.history)])[0]
+    """One flat row about a run: all of its settings and the last values of its history."""
+    return summary_row(run.record, run.history)
