@@ -146,6 +146,19 @@ def test_runs_are_chosen_as_in_python(arguments: dict[str, Any], many: Path) -> 
     assert listed(asked(*options)) == [row["id"] for row in expected[:40]]
 
 
+def test_settings_can_be_asked_for_lists_and_those_that_do_not_differ_too(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).normal(size=(40, 5))
+    for widths in ([6, 4], [5, 4]):
+        net = {**NET, "encoder_widths": widths}
+        fit_many(data, [Member(2)], net=net, steps=2, batch=8, runs=tmp_path, device="cpu", progress=False)
+    rows = json.loads(asked("--runs", str(tmp_path), "--json"))
+    assert {row["net.encoder_widths"] for row in rows} == {"[6, 4]", "[5, 4]"}
+    (row,) = json.loads(asked("--runs", str(tmp_path), "--json", "--where", "net.encoder_widths=[6, 4]"))
+    assert row["id"] in [one["id"] for one in rows]
+    assert len(json.loads(asked("--runs", str(tmp_path), "--json", "--where", "prior=standard"))) == 2
+    assert json.loads(asked("--runs", str(tmp_path), "--json", "--where", "split_seed=1")) == []
+
+
 def test_an_id_of_digits_is_text_and_a_number_is_a_number(many: Path) -> None:
     run = runs_in(many)[3]
     file = many / "123456789012" / "run.json"

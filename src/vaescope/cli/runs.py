@@ -107,13 +107,16 @@ def _files(csv: str | None, parquet: str | None) -> list[tuple[Path, Write]]:
 
 
 def _conditions(texts: list[str]) -> dict[str, list[Any]]:
-    """The values that each column may have; text that is a number stands for that, too, and none for no value."""
+    """The values that each column may have, between commas; a list in brackets is one of them.
+
+    Text that is a number stands for that, too, and none for no value.
+    """
     wanted: dict[str, list[Any]] = {}
     for one in texts:
         column, equals, values = one.partition("=")
         if not (column and equals):
             raise ConfigurationError(f"--where must be COLUMN=VALUE, got {one!r}. Write --where latents=5,10.")
-        for value in values.split(","):
+        for value in [values] if values.startswith("[") else values.split(","):
             wanted.setdefault(column, []).extend([value, *_number(value)] if value else [None])
     return wanted
 
