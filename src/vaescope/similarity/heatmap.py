@@ -180,12 +180,15 @@ def _compared(
             values[where] = found
             if right is None:
                 values.T[where] = found
-    itself = np.array([id(subject.model) for subject in left for _ in subject.layers])[:, None] == np.array(
-        [id(subject.model) for subject in columns for _ in subject.layers]
-    )
+    models = [np.array([id(subject.model) for subject in side for _ in subject.layers]) for side in (left, columns)]
+    itself = models[0][:, None] == models[1]
     constant = [
         name for side, good in zip(names, varies, strict=True) for name, one in zip(side, good, strict=True) if not one
     ]
+    if np.array_equal(models[0], models[1]):
+        # Both orders of a pair of models say the same of one layer: the lower half counts for nothing there.
+        one_layer = np.array(names[0])[:, None] == np.array(names[1])
+        values[np.tri(len(values), k=-1, dtype=bool) & one_layer] = np.nan
     return _averaged(settings.measure, names, values, itself, tuple(dict.fromkeys(constant)))
 
 

@@ -228,8 +228,8 @@ STUDIES: tuple[Study, ...] = (
         f"{THESIS}, figure 7.1",
         "How many items do CKA and Procrustes need to tell how much two representations share?",
         "Published are lines, and the text says that both come close to the shared fraction. The distribution of the "
-        "features, the numbers of items and the repetitions are not said: ours are standard normal, 50 to 10,000 items "
-        "and 5 draws. The unbiased CKA is ours to add. Both scales are the same.",
+        "features, the numbers of items and the repetitions are not said: ours are standard normal, 50 to 10,000 "
+        "items, 5 draws but for the last, which is all items. The unbiased CKA is ours to add. Both scales are alike.",
         sample_sizes,
         exact=True,
     ),

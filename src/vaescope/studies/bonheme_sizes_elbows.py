@@ -90,17 +90,17 @@ def figures_8_5_to_8_8(scale: Scale) -> Findings:
     for panel in PANELS:
         for subject in subjects(scale, notes, scale.pick(panel.quick_names, panel.names)):
             marks = _marks(scale, subject, panel)
-            check = _checked(scale, subject, panel, round(marks[METHODS[TRACE]]))
+            check = _checked(scale, subject, panel, round(fmean(marks[METHODS[TRACE]])))
             cells += _cells({"figure": panel.figure, "model": panel.model, "data": subject.label}, check, marks)
             notes.append(f"figure {panel.figure}, {panel.model}, {subject.label}: {check.summary()}")
     return Findings(tuple(cells), tuple(_charts(cells)) if cells else (), tuple(dict.fromkeys(notes)))
 
 
-def _marks(scale: Scale, subject: Subject, panel: Panel) -> dict[str, float]:
-    """What the searches answer on average: the vertical lines of the figures."""
+def _marks(scale: Scale, subject: Subject, panel: Panel) -> dict[str, list[float]]:
+    """What the searches answer to each seed: on average the vertical lines of the figures."""
     questions = {METHODS[gap]: Question(gap, panel.objective) for gap in panel.gaps}
     found = answered(scale, subject, list(questions.values()), connected=panel.connected)
-    return {name: fmean(found[question].values) for name, question in questions.items()}
+    return {name: found[question].values for name, question in questions.items()}
 
 
 def _checked(scale: Scale, subject: Subject, panel: Panel, chosen: int) -> Elbow:
@@ -125,8 +125,8 @@ def _checked(scale: Scale, subject: Subject, panel: Panel, chosen: int) -> Elbow
     )
 
 
-def _cells(of: dict[str, Any], check: Elbow, marks: dict[str, float]) -> list[Cell]:
-    cells = [Cell({**of, "latents": name, "measure": "latents"}, value) for name, value in marks.items()]
+def _cells(of: dict[str, Any], check: Elbow, marks: dict[str, list[float]]) -> list[Cell]:
+    cells = [Cell.over({**of, "latents": name, "measure": "latents"}, values) for name, values in marks.items()]
     note = "" if check.elbow is not None else "no size lies below the chord by more than the seeds spread"
     cells.append(Cell({**of, "latents": ELBOW, "measure": "latents"}, check.elbow, note=note))
     for point in check.points:

@@ -143,12 +143,14 @@ def _compared(codes: Mapping[str, Any], layer: str, sides: tuple[str, str]) -> S
 
 
 def _similarities(of: Mapping[str, Any], compared: SimilarityMap) -> list[Cell]:
-    """One cell for each pair of betas; between the seeds of one model the pairs are there twice."""
+    """One cell for each pair of betas, over the pairs of models with them."""
     found = []
     for row in compared.table():
         of_pair = {**of, "beta": row["row"], "other beta": row["column"]}
         if row["pairs"]:
-            found.append(Cell(of_pair, row[compared.measure], row["deviation"], row["pairs"]))
+            one = row["pairs"] == 1
+            note = "one pair of models" if one else f"{row['pairs']} pairs of models"
+            found.append(Cell(of_pair, row[compared.measure], None if one else row["deviation"], row["pairs"], note))
         else:
             found.append(Cell(of_pair, None, None, 0, "the representation does not vary over items"))
     return found

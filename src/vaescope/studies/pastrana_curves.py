@@ -47,7 +47,7 @@ def figure4(scale: Scale, found: Material) -> Findings:
     ]
     sentences = (
         "Source: a larger weight of the KL costs a larger bound.",
-        "Source: the share first grows with the weight, and falls again as latents become passive.",
+        "Source: the share of the KL is lower with the weight 10 than with 3 and 5.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, PLAIN, sentences)
     return Findings(tuple(cells), charts)
@@ -63,7 +63,7 @@ def figure6(scale: Scale, found: Material) -> Findings:
         cells.append(Cell.over({**_at(found, beta), "measure": BELOW}, below))
     sentences = (
         "Source: with labels the bound is lower at every weight.",
-        "Source: with labels the share of the KL falls earlier: what the label says need not be in the code.",
+        "Source: the share of the KL grows from weight 1 to 5 and declines sharply at 10, where it is lowest.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, CONDITIONAL, sentences)
     return Findings(tuple(cells), charts)
@@ -81,7 +81,7 @@ def figure7(scale: Scale, found: Material) -> Findings:
     ]
     sentences = (
         "Source: the bound is best with labels and weight 1, and worst without labels and weight 10.",
-        "Source: at weight 10 labels leave less for the code to say.",
+        "Source: at weight 10 labels take the share of the KL from 20% down to almost 10%.",
     )
     named: Mapping[str, Sequence[Run]] = {
         f"{model}, beta = {found.weight(beta)}": groups[beta] for model, groups in models.items() for beta in COMPARED

@@ -35,7 +35,9 @@ def figure5(scale: Scale, found: Material) -> Findings:
         strips.append((f"beta = {found.weight(beta)}", reconstructions(runs[0].model, examples)))
         errors = [run.last("test")["reconstruction"] for run in runs]
         cells.append(Cell.over({"data": found.label, "beta": found.weight(beta), "measure": "BCE"}, errors))
-    sentence = "Source: the larger the weight of the KL, the blurrier the digits, until none can be told from another."
+    sentence = (
+        "Source: the larger the weight of the KL, the blurrier the digits, until at 20 they cannot be identified."
+    )
     return Findings(tuple(cells), (Pictures("Reconstructions", sentence, strips),))
 
 
