@@ -17,7 +17,7 @@ import vaescope as vs
 from vaescope.data import open_dataset
 from vaescope.errors import RunError
 from vaescope.fondue.gaps import Evidence
-from vaescope.fondue.keeping import RESULT_FILE, SPENT_FILE, Readings, States, kept_results, seconds_per_step
+from vaescope.fondue.keeping import RESULT_FILE, SPENT_FILE, Readings, States, keep_time, kept_results
 from vaescope.fondue.result import Fondue
 from vaescope.nets import MLP
 from vaescope.training import Member
@@ -349,11 +349,11 @@ def test_states_come_back_to_the_bit(interrupted: Path, tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_step_is_that_of_all_searches_of_a_folder(tmp_path: Path) -> None:
-    assert seconds_per_step(tmp_path, 5.0, 0) is None
+    assert keep_time(tmp_path, 5.0, 0) is None
     assert list(tmp_path.iterdir()) == []
-    assert seconds_per_step(tmp_path, 1.0, 10) == pytest.approx(0.1)
-    assert seconds_per_step(tmp_path, 5.0, 30) == pytest.approx(6 / 40)
-    assert seconds_per_step(tmp_path, 9.0, 0) == pytest.approx(6 / 40)
+    assert keep_time(tmp_path, 1.0, 10) == pytest.approx(0.1)
+    assert keep_time(tmp_path, 5.0, 30) == pytest.approx(6 / 40)
+    assert keep_time(tmp_path, 9.0, 0) == pytest.approx(6 / 40)
     (tmp_path / SPENT_FILE).write_text("{")
     with pytest.raises(RunError, match=r"spent\.json is damaged \(JSONDecodeError.*Delete it: times are lost\."):
-        seconds_per_step(tmp_path, 1.0, 1)
+        keep_time(tmp_path, 1.0, 1)

@@ -15,7 +15,9 @@ import torch
 from vaescope.errors import ConfigurationError
 from vaescope.report.studies import study_page, told_rows, write_study
 from vaescope.report.study_docs import index, main, markdown, pages, write_pages
-from vaescope.studies import Cell, Findings, Lines, Pictures, Reproduction, Scale, Study
+from vaescope.studies import STUDIES, Cell, Findings, Lines, Pictures, Reproduction, Scale, Study
+from vaescope.studies.published import published_cells
+from vaescope.studies.study import verdict
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 
@@ -226,3 +228,38 @@ def test_pages_in_the_documents_are_what_their_results_make() -> None:
     assert {path.name for path in DOCS.glob("*.md")} == set(made)
     for name, text in made.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: make the pages again"
+
+
+FILES = sorted(DOCS.glob("*.json"))
+OUTCOMES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
+
+
+def test_every_study_has_a_page() -> None:
+    assert {file.stem for file in FILES} == set(STUDIES)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_kept_results_stand_beside_the_published_numbers_of_today(file: Path) -> None:
+    plain, study = json.loads(file.read_text(encoding="utf-8")), STUDIES[file.stem]
+    assert [plain[name] for name in ("study", "source", "question", "left_open")] == [
+        getattr(study, name) for name in ("name", "source", "question", "left_open")
+    ]
+    assert all(f"vaescope reproduce {study.name} --scale {plain['scale']}" in command for command in plain["made_by"])
+    comparable = study.exact or plain["scale"] == "paper"
+    assert plain["summary"].startswith(f"{study.source}, {plain['scale']}")
+    assert plain["summary"].endswith(f": {verdict(plain['rows'], comparable)}")
+    named = {
+        frozenset((name, str(value)) for name, value in row.items() if name not in OUTCOMES and value is not None): row
+        for row in plain["rows"]
+    }
+    assert len(named) == len(plain["rows"])
+    known = {
+        frozenset((name, str(value)) for name, value in cell.of.items()): cell for cell in published_cells(study.name)
+    }
+    assert set(known) <= set(named)
+    for key, row in named.items():
+        theirs = known.get(key, Cell({}, None))
+        assert (row["published"], row["published_sd"]) == (theirs.value, theirs.sd)
+        both = comparable and None not in (row["ours"], theirs.value, theirs.sd)
+        expected = (row["ours"] - theirs.value) / theirs.sd if both else None
+        assert row["difference_sd"] == (None if expected is None else pytest.approx(expected))

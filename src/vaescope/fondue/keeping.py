@@ -119,8 +119,8 @@ def keep_result(folder: Path, result: Any, file: str = RESULT_FILE) -> None:
     write_atomically(folder / file, json.dumps(table, indent=2).encode())
 
 
-def seconds_per_step(folder: Path, seconds: float, steps: int) -> float | None:
-    """How long a step of one model took in all searches of the folder, this one's `seconds` and `steps` kept too."""
+def keep_time(folder: Path, seconds: float, steps: int) -> float | None:
+    """Keep what this search spent; the seconds that a step of one model took in all searches of the folder, if any."""
     file = folder / SPENT_FILE
     spent = {"seconds": 0.0, "steps": 0}
     if file.is_file():

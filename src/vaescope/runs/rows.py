@@ -29,7 +29,7 @@ from vaescope.runs.record import (
 from vaescope.runs.workplace import workplace_of
 
 TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
-LATEST = "held_out"  # a column of every row that came last to what is kept
+LATEST = "held_out"  # a column that every row has; one that was kept without it is made again
 PAUSE = 0.1  # seconds that another process has to finish what it is writing or deleting
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
@@ -79,13 +79,7 @@ def _kept(path: Path) -> dict[str, Any] | None:
             if os.stat(f"{path}/{HISTORY_FILE}").st_mtime_ns > written:
                 return None
         row = _read(f"{path}/{SUMMARY_FILE}")
-        if not (isinstance(row["id"], str) and row["status"] in (COMPLETE, FAILED)):
-            return None
-        if LATEST in row:
-            return row
-        # An earlier version kept fewer settings, and a model with its options.
-        settings = summary_row(_read(f"{path}/{RUN_FILE}"), [])
-        return {**settings, **row, "model": settings["model"]}
+        return row if isinstance(row["id"], str) and row["status"] in (COMPLETE, FAILED) and LATEST in row else None
     except DAMAGE:
         return None
 

@@ -146,13 +146,12 @@ class Run:
         file = self.path / FAILURE_FILE
         try:
             failure = json.loads(file.read_text(encoding="utf-8"))
-            _ = failure["error"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return {"error": failure.pop("error"), **failure}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(
                 f"{file} must say why the run failed, it does not ({type(error).__name__}: {error}). Delete the run's "
                 "folder to train it again."
             ) from error
-        return failure
 
     @property
     def has_model(self) -> bool:

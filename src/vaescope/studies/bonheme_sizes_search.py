@@ -12,7 +12,7 @@ from typing import Any
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
 from vaescope.fondue import GAPS, Answer, Latents, binary_search, search
-from vaescope.fondue.keeping import Readings, States, seconds_per_step
+from vaescope.fondue.keeping import Readings, States, keep_time
 from vaescope.fondue.pool import Pool, Setup
 from vaescope.fondue.preparing import beginning, chosen_settings, folder_of, seats_for, shared_setup
 from vaescope.fondue.together import Quest, search_together
@@ -170,7 +170,7 @@ def _searched(
         pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats, states, Readings(folder))
         began = time.monotonic()
         answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
-        speed = seconds_per_step(folder, time.monotonic() - began, pool.trained_steps)
+        speed = keep_time(folder, time.monotonic() - began, pool.trained_steps)
         states.clear()
     parts = [answers[first : first + len(seeds)] for first in range(0, len(answers), len(seeds))]
     return {

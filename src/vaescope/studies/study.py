@@ -199,7 +199,7 @@ class Reproduction(Shown):
     published: tuple[Cell, ...]
 
     @property
-    def of_its_kind(self) -> bool:
+    def comparable(self) -> bool:
         """Whether our numbers are of the published ones' kind: those of quick settings are not."""
         return self.study.exact or self.scale.name == PAPER
 
@@ -217,12 +217,12 @@ class Reproduction(Shown):
             mine, theirs = ours.get(key), known.get(key)
             of = (mine or theirs or Cell({}, None)).of
             row = {**{name: of.get(name) for name in columns}, **_beside(mine, theirs)}
-            rows.append(row if self.of_its_kind else {**row, "difference_sd": None})
+            rows.append(row if self.comparable else {**row, "difference_sd": None})
         return rows
 
     def summary(self) -> str:
         """How many numbers there are, and how many lie within two published standard deviations."""
-        return f"{self.study.source}, {self.scale.words()}: {verdict(self.rows(), self.of_its_kind)}"
+        return f"{self.study.source}, {self.scale.words()}: {verdict(self.rows(), self.comparable)}"
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
@@ -240,7 +240,7 @@ class Reproduction(Shown):
         }
 
 
-def verdict(rows: Sequence[Mapping[str, Any]], of_its_kind: bool = True) -> str:
+def verdict(rows: Sequence[Mapping[str, Any]], comparable: bool = True) -> str:
     """How many numbers the rows of a study hold, and how many of them are as published."""
     ours = [row for row in rows if row["ours"] is not None]
     published = [row for row in rows if row["published"] is not None]
@@ -250,7 +250,7 @@ def verdict(rows: Sequence[Mapping[str, Any]], of_its_kind: bool = True) -> str:
         return f"{numbers}; none is published to compare with"
     if not both:
         return f"{numbers}; those published, {len(published)}, are of other data or settings"
-    if not of_its_kind:
+    if not comparable:
         return f"{numbers}; the published ones beside them are of other settings: look at the behaviour"
     known = [row for row in rows if row["difference_sd"] is not None]
     near = sum(abs(row["difference_sd"]) <= 2 for row in known)
