@@ -29,8 +29,8 @@ from vaescope.runs.record import (
 from vaescope.runs.workplace import workplace_of
 
 TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
-LATEST = "held_out"  # a column that every row has; one that was kept without it is made again
-PAUSE = 0.1  # seconds that another process has to finish what it is writing or deleting
+LATEST = "held_out"  # a column of every row that came last to what is kept
+TRIES, PAUSE = 5, 0.1  # seconds between them, in which another process can finish what it is writing or deleting
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -55,12 +55,12 @@ def row_in(path: Path) -> dict[str, Any] | None:
 
     Where a measurement has the name of a value of the history, as the types of latents do, it stands instead.
     """
-    try:
-        return _row(path)
-    except RunError:
+    for _ in range(TRIES - 1):
+        with suppress(RunError):
+            return _row(path)
         # What looks damaged may be a folder that is just being deleted, or trained again.
         time.sleep(PAUSE)
-        return _row(path)
+    return _row(path)
 
 
 def _row(path: Path) -> dict[str, Any] | None:
@@ -79,7 +79,13 @@ def _kept(path: Path) -> dict[str, Any] | None:
             if os.stat(f"{path}/{HISTORY_FILE}").st_mtime_ns > written:
                 return None
         row = _read(f"{path}/{SUMMARY_FILE}")
-        return row if isinstance(row["id"], str) and row["status"] in (COMPLETE, FAILED) and LATEST in row else None
+        if not (isinstance(row["id"], str) and row["status"] in (COMPLETE, FAILED)):
+            return None
+        if LATEST in row:
+            return row
+        # An earlier version kept fewer settings, and a model with its options.
+        settings = summary_row(_read(f"{path}/{RUN_FILE}"), [])
+        return {**settings, **row, "model": settings["model"]}
     except DAMAGE:
         return None
 
