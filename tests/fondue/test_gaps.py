@@ -145,30 +145,58 @@ def reference_kernel(rows: np.ndarray) -> np.ndarray:
     return np.array([[math.exp(-((one - two) ** 2).sum() / (2 * width**2)) for two in rows] for one in rows])
 
 
-def reference_information(one: Evidence, blocks: int, cut: Callable[[float], float]) -> tuple[float, float]:
-    """H(z) and I(x, x_hat), averaged over blocks of every so many items."""
+def reference_information(
+    one: Evidence, blocks: list[np.ndarray], cut: Callable[[float], float]
+) -> tuple[float, float]:
+    """H(z) and I(x, x_hat), averaged over blocks of items."""
     model: Any = one.model
     z = one.codes.sample.numpy().astype(float)
     x = one.items.batch(torch.arange(len(one.items))).numpy().astype(float)
     x_hat = z @ model.loadings.numpy().T + model.offset.numpy()
     entropies, shared = [], []
-    for block in range(blocks):
-        kernels = [reference_kernel(rows[block::blocks]) for rows in (z, x, x_hat)]
+    for block in blocks:
+        kernels = [reference_kernel(rows[block]) for rows in (z, x, x_hat)]
         entropies.append(cut(reference_entropy(kernels[0])))
         apart = reference_entropy(kernels[1]) + reference_entropy(kernels[2])
         shared.append(cut(apart - reference_entropy(kernels[1] * kernels[2])))
-    return sum(entropies) / blocks, sum(shared) / blocks
+    return sum(entropies) / len(blocks), sum(shared) / len(blocks)
 
 
 @pytest.mark.parametrize(("block", "blocks"), [(20, 3), (25, 2), (1000, 1)])
 def test_the_gap_of_information_is_that_of_plain_loops(block: int, blocks: int) -> None:
     one = linear_evidence(2)
     exact = Information(block=block, decimals=None)(one)
-    expected = reference_information(one, blocks, lambda bits: bits)
+    every = [np.arange(len(one.items))[first::blocks] for first in range(blocks)]
+    expected = reference_information(one, every, lambda bits: bits)
     assert (exact.minuend, exact.subtrahend) == pytest.approx(expected, abs=1e-6)
     cut = Information(block=block)(one)
-    expected = reference_information(one, blocks, lambda bits: math.trunc(bits * 100) / 100)
+    expected = reference_information(one, every, lambda bits: math.trunc(bits * 100) / 100)
     assert (cut.minuend, cut.subtrahend) == pytest.approx(expected, abs=1e-9)
+
+
+def with_duplicates(one: Evidence, copies: int) -> Evidence:
+    """The first items once more at the end, where whole numbers make others begin alike too."""
+    x = one.items.batch(torch.arange(len(one.items))).round()
+    return dataclasses.replace(one, items=open_dataset(torch.cat((x[:-copies], x[:copies])).numpy()))
+
+
+@pytest.mark.parametrize("block", [20, 25, 1000])
+def test_sorted_blocks_are_those_of_the_thesis_code(block: int) -> None:
+    one = with_duplicates(linear_evidence(2), 7)
+    items = one.items.batch(torch.arange(len(one.items))).numpy()
+    rows = sorted({tuple(row): position for position, row in reversed(list(enumerate(items.tolist())))}.items())
+    positions = np.array([position for _, position in rows])
+    assert len(positions) <= len(items) - 7
+    blocks = [positions[first : first + block - 1] for first in range(0, len(positions), block)]
+    read = Information(block=block, decimals=None, cut="sorted")(one)
+    expected = reference_information(one, blocks, lambda bits: bits)
+    assert (read.minuend, read.subtrahend) == pytest.approx(expected, abs=1e-6)
+
+
+def test_codes_of_sorted_blocks_have_less_entropy_where_the_order_of_items_is_that_of_codes() -> None:
+    one = linear_evidence(2, items=300)
+    spread, ordered = (Information(block=60, decimals=None, cut=cut)(one) for cut in ("spread", "sorted"))
+    assert ordered.minuend < spread.minuend - 0.1
 
 
 def test_the_gap_of_information_is_below_0_for_too_few_latents_and_about_0_for_enough() -> None:
@@ -362,6 +390,11 @@ def test_a_setting_out_of_range_is_named(gap: type[Any], setting: dict[str, Any]
 def test_an_unknown_averaging_is_named() -> None:
     with pytest.raises(UnknownNameError, match="averaging must be one of levina-bickel, mackay-ghahramani; got 'mean'"):
         IntrinsicDimension(averaging="mean")
+
+
+def test_an_unknown_cut_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="cut must be one of sorted, spread; got 'random'"):
+        Information(cut="random")
 
 
 def test_a_conditional_model_is_told_the_label_when_it_decodes() -> None:

@@ -22,6 +22,7 @@ from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
 from vaescope.representation import Representation
 
 AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
+CUTS = ("spread", "sorted")
 CHUNK = 1024  # codes decoded at once
 
 
@@ -122,15 +123,19 @@ class Information:
     The sign is the other way round from that of the trace: below 0 for fewer latents than needed, about 0 from there
     on. Hence the threshold below 0.
 
-    The entropies are those of blocks of about `block` items, as even as can be. Both terms are truncated to `decimals`
-    in each block (None: not at all) and then averaged over the blocks, as in the thesis' code; z is the sampled code,
-    and x_hat the mean of p(x|z).
+    Both terms are truncated to `decimals` in each block of items (None: not at all) and then averaged over the blocks,
+    as in the thesis' code; z is the sampled code, and x_hat the mean of p(x|z). With the cut "spread" a block has about
+    `block` items, as even as can be, that lie far apart in the data. "sorted" is the cut of the thesis' code: it drops
+    duplicates by a function that sorts, and takes the items in that order, of each `block` all but the last. Images
+    that begin with the same rows are alike, and so are their codes, whose entropy is then lower: more latents are asked
+    for, 16 in place of 12 on dSprites.
     """
 
     threshold: float = -0.01
     block: int = 1000
     alpha: float = 2.0
     decimals: int | None = 2
+    cut: str = CUTS[0]
 
     def __post_init__(self) -> None:
         finite_number("threshold", self.threshold)
@@ -138,9 +143,11 @@ class Information:
         finite_number("alpha", self.alpha, above=0)
         if self.decimals is not None:
             whole_number("decimals", self.decimals, 0, 6)
+        if self.cut not in CUTS:
+            raise unknown_name("cut", self.cut, CUTS)
 
     def __call__(self, evidence: Evidence) -> Reading:
-        blocks = [self._terms(*arrays) for arrays in _blocks(evidence, self.block)]
+        blocks = [self._terms(*arrays) for arrays in _blocks(evidence, self.block, self.cut)]
         entropy, information = (self._average(terms) for terms in zip(*blocks, strict=True))
         return Reading(entropy, information)
 
@@ -180,7 +187,7 @@ def read(gap: Gap | Callable[[Evidence], Reading | float], evidence: Evidence) -
     return Reading(float(terms[0]), float(terms[1]))
 
 
-def _blocks(evidence: Evidence, size: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Codes, items and reconstructions of each block, as rows on the model's device."""
     model: Any = evidence.model
     items = evidence.items
@@ -193,16 +200,27 @@ def _blocks(evidence: Evidence, size: int) -> Iterator[tuple[Tensor, Tensor, Ten
     device = next((parameter.device for parameter in model.parameters()), sampled.device)
     kind = getattr(model, "condition_on", None)
     told = None if kind is None else condition_table(items, kind, model.condition_width).to(device)
-    blocks = max(1, round(len(items) / size))
-    for first in range(blocks):
-        # Items far apart in the order, since one block of sorted items would be unlike the whole.
-        index = torch.arange(first, len(items), blocks, device=device)
+    for index in _sorted(items, size, device) if cut == "sorted" else _spread(items, size, device):
         codes = sampled[index.to(sampled.device)].to(device)
         yield (
             codes,
             items.batch(index).flatten(1),
             _reconstructions(model, codes, None if told is None else told[index]),
         )
+
+
+def _spread(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
+    """Positions of items far apart in the order, since one block of sorted items would be unlike the whole."""
+    blocks = max(1, round(len(items) / size))
+    return [torch.arange(first, len(items), blocks, device=device) for first in range(blocks)]
+
+
+def _sorted(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
+    """Positions of the distinct items in the order of their numbers, of each `size` of them all but the last."""
+    everywhere = torch.arange(len(items), device=device)
+    distinct, place = torch.unique(items.batch(everywhere).flatten(1), dim=0, return_inverse=True)
+    first = torch.full((len(distinct),), len(items), device=device).scatter_reduce_(0, place, everywhere, "amin")
+    return [part[: size - 1] for part in first.split(size)]
 
 
 @torch.no_grad()

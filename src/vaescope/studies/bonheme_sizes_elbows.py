@@ -20,6 +20,7 @@ from vaescope.studies.bonheme_sizes_search import (
     DSPRITES,
     INFORMATION,
     METHODS,
+    SPREAD,
     SYMSOL,
     TRACE,
     Question,
@@ -51,7 +52,7 @@ class Panel:
     objective: Any = field(default_factory=lambda: Beta(1.0))
     autoencoder: bool = False
     connected: bool = False
-    gaps: tuple[str, ...] = (TRACE, INFORMATION)
+    gaps: tuple[str, ...] = (TRACE, INFORMATION, SPREAD)
 
 
 VAES = Panel("8.5", "VAE", quick_names=(SYMSOL, DSPRITES))

@@ -11,7 +11,8 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
-from vaescope.fondue import GAPS, Answer, Latents, binary_search, search
+from vaescope.fondue import Answer, Latents, binary_search, search
+from vaescope.fondue.gaps import Gap, Information, IntrinsicDimension, Trace
 from vaescope.fondue.keeping import Readings, States, keep_time
 from vaescope.fondue.pool import Pool, Setup
 from vaescope.fondue.preparing import beginning, chosen_settings, folder_of, seats_for, shared_setup
@@ -23,8 +24,15 @@ from vaescope.runs.workplace import locked
 from vaescope.studies.study import Cell, Scale
 from vaescope.training import Member
 
-TRACE, INFORMATION, DIMENSION = "trace", "information", "dimension"
-METHODS = {TRACE: "FONDUE", INFORMATION: "FONDUE_IB", DIMENSION: "FONDUE_IDE"}
+TRACE, INFORMATION, SPREAD, DIMENSION = "trace", "sorted information", "information", "dimension"
+METHODS = {TRACE: "FONDUE", INFORMATION: "FONDUE_IB", SPREAD: "FONDUE_IB, spread", DIMENSION: "FONDUE_IDE"}
+# As the thesis' code reads them, and the information of blocks that are like the whole data.
+GAPS: dict[str, Gap] = {
+    TRACE: Trace(),
+    INFORMATION: Information(cut="sorted"),
+    SPREAD: Information(),
+    DIMENSION: IntrinsicDimension(),
+}
 SEEDS = 2, 10
 LARGEST = 8, 200  # at quick scale all sizes are trained at once, which a small net does in the time of one
 SYMSOL, DSPRITES, CELEBA = "Symsol", "dSprites", "Celeba"
@@ -160,14 +168,14 @@ def _searched(
 ) -> dict[Question, Found]:
     axis, seeds = Latents(scale.pick(*LARGEST)), scale.seed_list(*SEEDS)
     quests = [_quest(scale, question, axis, setup) for question in questions]
-    folder = folder_of(Path(scale.runs), setup, describe(subject.data), GAPS[TRACE]())
+    folder = folder_of(Path(scale.runs), setup, describe(subject.data), GAPS[TRACE])
     assert folder is not None  # the gaps of our own are always kept
     width = sum(quest.width for quest in quests) * len(seeds)
     with locked([folder]), progress_bar(f"fondue {subject.label}", None, scale.progress) as report:
         states = States(folder)
         # The first round asks for all sizes, later ones for a third or so: places left empty train for nothing.
         seats = seats_for(max(1, width // 3))
-        pool = Pool(setup, {name: GAPS[name]() for name in gaps}, seats, states, Readings(folder))
+        pool = Pool(setup, {name: GAPS[name] for name in gaps}, seats, states, Readings(folder))
         began = time.monotonic()
         answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
         speed = keep_time(folder, time.monotonic() - began, pool.trained_steps)
@@ -187,7 +195,7 @@ def objectives_of(name: str, place: str, strengths: Sequence[float]) -> dict[flo
 def _quest(scale: Scale, question: Question, axis: Latents, setup: Setup) -> Quest:
     begin = beginning(axis, question.start, None, question.objective, setup)
     member = Member(begin.position, question.objective, rate_of(scale))
-    threshold = GAPS[question.gap]().threshold
+    threshold = GAPS[question.gap].threshold
     periods = setup.plan.steps // setup.period
     width = scale.pick(4 * axis.largest, 3)
     return Quest(question.gap, axis, member, begin.position, threshold, width, periods, near=scale.pick(True, False))
