@@ -1,8 +1,8 @@
 """FONDUE by the protocol of the thesis on the full dSprites grid: numbers beside the published ones, and times.
 
 `one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` are
-the two other gaps, `blocks` is the gap by information from blocks of 1,000 items and from all at once, `truncation`
-that gap on small images for blocks of many sizes, drawn and sorted, `betas` are other betas, all in one program,
+the two other gaps, `blocks` is the gap by information from blocks of 1,000 items, spread and sorted, and from all at
+once, `truncation` that gap on small images for blocks of many sizes, `betas` are other betas, all in one program,
 `connected` is the fully connected net, `dimension` is that of the data. Each prints every reading as it comes, so that
 a run cut short has shown what it had.
 """
@@ -137,7 +137,11 @@ def gaps(options: argparse.Namespace) -> None:
 
 
 def blocks(options: argparse.Namespace) -> None:
-    gaps = {"information": Information(), "information of one block": Information(block=10_000)}
+    gaps = {
+        "information": Information(),
+        "information of one block": Information(block=10_000),
+        "information of sorted blocks": Information(cut="sorted"),
+    }
     table = Table("conv", gaps, 20, options)
     members = [Member(latents, Beta(1.0), RATE, seed) for seed in range(4) for latents in range(13, 18)]
     table.pool.read([(name, member) for member in members for name in gaps], 2, lambda done: None)

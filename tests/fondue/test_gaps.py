@@ -377,6 +377,7 @@ def test_the_thresholds_are_those_of_the_thesis() -> None:
         (IntrinsicDimension, {"k": 2}, "k must be a whole number of at least 3, got 2"),
         (Information, {"threshold": None}, "threshold must be a finite number"),
         (Information, {"block": 1}, "block must be a whole number of at least 2, got 1"),
+        (Information, {"block": 2, "cut": "sorted"}, "block must be a whole number of at least 3, got 2"),
         (Information, {"alpha": 0}, "alpha must be a finite number above 0, got 0"),
         (Information, {"decimals": -1}, "decimals must be a whole number from 0 to 6, got -1"),
         (Information, {"decimals": 1.5}, "decimals must be a whole number"),
