@@ -260,6 +260,7 @@ def test_kept_results_stand_beside_the_published_numbers_of_today(file: Path) ->
     for key, row in named.items():
         theirs = known.get(key, Cell({}, None))
         assert (row["published"], row["published_sd"]) == (theirs.value, theirs.sd)
+        assert not theirs.note or row["note"] == theirs.note or row["note"].endswith(f"; {theirs.note}")
         both = comparable and None not in (row["ours"], theirs.value, theirs.sd)
         expected = (row["ours"] - theirs.value) / theirs.sd if both else None
         assert row["difference_sd"] == (None if expected is None else pytest.approx(expected))

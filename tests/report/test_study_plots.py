@@ -63,6 +63,29 @@ def test_panels_share_the_look_of_a_group_and_its_place_in_the_legend() -> None:
     assert figure.layout.xaxis2.title.text == "beta"
 
 
+def test_marks_stand_upright_in_their_panels_and_once_in_the_legend() -> None:
+    marks = [
+        {"beta": 2.0, "model": "AE", "data": "digits", "mark": "FONDUE"},
+        {"beta": 0.5, "model": "VAE", "data": "mnist", "mark": "FONDUE"},
+        {"beta": 4.0, "model": "VAE", "data": "mnist", "mark": "FONDUE_IB"},
+    ]
+    figure = chart_plot(lines(by="model", panel="data", marks=marks)).figure
+    found = [(one.x0, one.x1, one.xref, one.name, one.showlegend) for one in figure.layout.shapes]
+    assert found == [
+        (0.5, 0.5, "x", "FONDUE", True),
+        (4.0, 4.0, "x", "FONDUE_IB", True),
+        (2.0, 2.0, "x2", "FONDUE", False),
+    ]
+    assert figure.layout.shapes[2].line.color == figure.data[1].line.color
+    assert figure.layout.shapes[0].line.dash != figure.layout.shapes[1].line.dash
+
+
+def test_marks_alone_ask_for_a_legend() -> None:
+    figure = chart_plot(lines(ROWS[:3], marks=[{"beta": 2.0, "mark": "FONDUE"}])).figure
+    assert figure.layout.showlegend
+    assert [one.name for one in figure.layout.shapes] == ["FONDUE"]
+
+
 def test_a_group_that_a_panel_lacks_keeps_its_look_in_the_others() -> None:
     figure = chart_plot(lines(ROWS[3:9], by="model", panel="data")).figure
     assert [one.name for one in figure.data] == ["AE", "VAE"]
@@ -100,7 +123,7 @@ def test_names_on_the_axis_stay_names() -> None:
     assert figure.data[0].type == "bar"
     assert figure.data[0].x == ("mnist", "3", "a name that is longer than the room")
     assert figure.layout.xaxis.type == "category"
-    assert all(len(name) <= 16 for name in figure.layout.xaxis.ticktext)
+    assert all(len(name) <= 18 for name in figure.layout.xaxis.ticktext)
     assert not figure.layout.showlegend
 
 

@@ -26,6 +26,13 @@ def test_lines_come_back(word: str, by: str | None, log: bool, kind: str) -> Non
     assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
 
 
+def test_marks_of_lines_come_back_and_lines_without_any_are_kept_without() -> None:
+    without = Lines("Loss", "Falls.", [{"x": 1, "y": 0.5}], "x", "y")
+    assert "marks" not in without.plain()
+    chart = Lines("Loss", "Falls.", [{"x": 1, "y": 0.5}], "x", "y", marks=({"x": 1.5, "mark": "FONDUE"},))
+    assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
+
+
 @given(st.one_of(st.none(), st.floats(0.1, 9)))
 def test_a_matrix_comes_back(largest: float | None) -> None:
     values = np.array([[0.25, math.nan], [1.0, -2.0]])

@@ -104,8 +104,8 @@ def test_without_a_published_spread_there_is_no_difference_in_it(spread: float |
 
 
 def test_notes_of_both_sides_are_told() -> None:
-    (row,) = beside([Cell({}, None, note="data not found.")], [Cell({}, 2.0, note="Read off a figure.")])
-    assert row["note"] == "data not found. Read off a figure."
+    (row,) = beside([Cell({}, None, note="data not found")], [Cell({}, 2.0, note="Read off a figure.")])
+    assert row["note"] == "data not found; Read off a figure."
 
 
 def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:

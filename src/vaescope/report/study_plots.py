@@ -61,9 +61,10 @@ def _lines(chart: Lines) -> Plot:
     # Every group has its look, also where a panel lacks it.
     groups = list(_grouped(rows, chart.by))
     names = [_name(chart.by, group) for group in groups]
-    figure = panels_for([_name(chart.panel, value) for value in panels] if chart.panel else [""], names)
+    marks = [str(mark) for mark in _grouped(chart.marks, "mark")]
+    figure = panels_for([_name(chart.panel, value) for value in panels] if chart.panel else [""], [*names, *marks])
     is_category = not all(is_finite(row[chart.x]) for row in rows)
-    for place, own in enumerate(panels.values()):
+    for place, (panel, own) in enumerate(panels.items()):
         where = where_is(place, len(panels))
         for group, members in _grouped(own, chart.by).items():
             number = groups.index(group)
@@ -71,6 +72,10 @@ def _lines(chart: Lines) -> Plot:
             first = not any(one.legendgroup == str(number) for one in figure.data)
             trace.update(name=names[number], legendgroup=str(number), showlegend=first)
             figure.add_trace(trace, **where)
+        for mark in _grouped(chart.marks, chart.panel).get(panel, []):
+            number = groups.index(mark.get(chart.by) if chart.by else None)
+            first = not any(one.legendgroup == mark["mark"] for one in figure.layout.shapes)
+            figure.add_vline(mark[chart.x], **_upright(mark["mark"], number, marks, first), **where)
         figure.update_xaxes(**_axis([row[chart.x] for row in own], is_category, chart.log_x, chosen=True), **where)
         figure.update_yaxes(**_axis([row[chart.y] for row in own], False, chart.log_y, chosen=False), nticks=6, **where)
     name_axes(figure, len(panels), chart.x_title or _words(chart.x), chart.y_title or _words(chart.y))
@@ -104,6 +109,12 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
         line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
         marker={"color": colour, "symbol": symbol, "size": 6 if len(rows) > DENSE else 9},
     )
+
+
+def _upright(mark: str, group: int, marks: Sequence[str], first: bool) -> dict[str, Any]:
+    """The look of a mark: the colour of its group, a dash of its own, and its name once in the legend."""
+    line = {"color": CYCLE[group % len(CYCLE)], "width": 2, "dash": DASHES[1 + marks.index(mark) % (len(DASHES) - 1)]}
+    return {"line": line, "name": mark, "legendgroup": mark, "showlegend": first}
 
 
 def _hover(chart: Lines, has_spread: bool, has_groups: bool) -> str:

@@ -141,16 +141,17 @@ def _charts(cells: Sequence[Cell]) -> list[Lines]:
     charts = []
     for measure, title in (("loss", "Reconstruction loss by latents"), ("accuracy", "Accuracy by latents")):
         rows = [{**cell.of, measure: cell.value, "sd": cell.sd} for cell in cells if cell.of["measure"] == measure]
-        sentence = f"On held-out items; {_answers(cells)}."
-        charts.append(Lines(title, sentence, rows, "latents", measure, "data", "model", y_title=measure))
+        sentence = "On held-out items; upright lines are the numbers of latents that searches find, seeds averaged."
+        charts.append(
+            Lines(title, sentence, rows, "latents", measure, "data", "model", y_title=measure, marks=_uprights(cells))
+        )
     return charts
 
 
-def _answers(cells: Sequence[Cell]) -> str:
-    """What FONDUE says, in words: panels have no vertical lines."""
-    found = [cell for cell in cells if cell.of["latents"] == METHODS[TRACE]]
-    parts = [f"{cell.value:.1f} ({cell.of['model']}, {cell.of['data']})" for cell in found]
-    return f"FONDUE's number of latents is {', '.join(parts)}"
+def _uprights(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """What the searches answer, in the panels of their models."""
+    found = [cell for cell in cells if cell.of["latents"] in METHODS.values()]
+    return [{**cell.of, "mark": cell.of["latents"], "latents": cell.value} for cell in found]
 
 
 STUDIES: tuple[Study, ...] = (

@@ -22,7 +22,8 @@ from vaescope.errors import DataError
 class Lines:
     """A line for each value of `by` through (x, y), with bars of the standard deviation where rows have one.
 
-    `kind` is 'lines', 'points' or 'bars'; `panel` names a column with a panel for each of its values.
+    `kind` is 'lines', 'points' or 'bars'; `panel` names a column with a panel for each of its values. `marks` are
+    upright lines: rows with a place on x, a name under `mark`, and the panel and group they belong to.
     """
 
     title: str
@@ -38,10 +39,12 @@ class Lines:
     y_title: str = ""
     log_x: bool = False
     log_y: bool = False
+    marks: Sequence[Mapping[str, Any]] = ()
 
     def plain(self) -> dict[str, Any]:
         """For machines."""
-        return {"chart": "lines", **_fields(self), "rows": without_infinities([dict(row) for row in self.rows])}
+        rows, marks = (without_infinities([dict(row) for row in table]) for table in (self.rows, self.marks))
+        return {"chart": "lines", **_fields(self), "rows": rows, **({"marks": marks} if marks else {})}
 
 
 @dataclass(frozen=True)
@@ -106,13 +109,13 @@ def chart_of(table: Mapping[str, Any]) -> Chart:
     own, kind = {name: value for name, value in table.items() if name != "chart"}, table.get("chart")
     kinds = {"lines": Lines, "matrix": Matrix, "histograms": Histograms, "pictures": Pictures}
     known = {one.name for one in fields(kinds[kind])} if kind in kinds else set()
-    if set(own) != known:
+    if set(own) | ({"marks"} & known) != known:  # lines are kept without marks where they have none
         raise DataError(
             f"a chart must be of a known kind, with {', '.join(sorted(known)) or 'its fields'}; got {kind!r} with "
             f"{', '.join(sorted(own))}. Make the study again."
         )
     if kind == "lines":
-        return Lines(**own)
+        return Lines(**{**own, "marks": tuple(own.get("marks", ()))})
     if kind == "matrix":
         return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64)})
     if kind == "histograms":

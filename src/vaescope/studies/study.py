@@ -283,5 +283,5 @@ def _beside(mine: Cell | None, theirs: Cell | None) -> dict[str, Any]:
         "published": published,
         "published_sd": spread,
         "difference_sd": difference,
-        "note": " ".join(cell.note for cell in (mine, theirs) if cell is not None and cell.note),
+        "note": "; ".join(cell.note for cell in (mine, theirs) if cell is not None and cell.note),
     }
