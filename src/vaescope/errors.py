@@ -48,6 +48,10 @@ class CollapseWarning(UserWarning):
     """Latents that a model used are becoming passive while it trains."""
 
 
+class RepetitionWarning(UserWarning):
+    """Steps that gave a non-finite number once, and finite ones when they were repeated."""
+
+
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not in a registry, with the nearest known ones first."""
     names = sorted(known)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from vaescope.data.arrays import from_array
 from vaescope.data.dataset import Dataset
-from vaescope.errors import ConfigurationError, NonFiniteError
+from vaescope.errors import ConfigurationError, NonFiniteError, RepetitionWarning
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.training import Member, Plan, Trainer
+from vaescope.training.engines import Records, State
 from vaescope.training.groups import MOST_TOGETHER, group
 from vaescope.training.order import BatchOrder, draw_noise
 
@@ -108,6 +111,44 @@ def test_the_last_good_state_is_the_one_before_the_broken_step(data: Dataset) ->
     )
     finish(again)
     assert torch.equal(again.state.parameters, trainer.state.parameters)
+
+
+@pytest.mark.parametrize("companions", [0, 2])
+def test_the_error_tells_the_loss_of_the_step_and_of_the_one_before(companions: int, data: Dataset) -> None:
+    wild = Member(2, Beta(4.0), learning_rate=50.0, seed=9)
+    trainer, error = diverging([*(Member(2, seed=seed) for seed in range(companions)), wild], data)
+    again = Trainer(ARCHITECTURE, trainer.members, trainer.plan, *data.split(0.2))
+    losses = again.engine.run(again.state, error.step + 1)["loss"][error.step - 1 :, -1].tolist()
+    assert f", where the loss was {losses[0]:.4g} and then {losses[1]:.4g}. Lower" in str(error)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_what_is_not_finite_only_once_is_told_and_training_goes_on(
+    members: int, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = [Member(2, seed=seed) for seed in range(members)]
+    plan = Plan(60, 10, log_every=20, evaluate_every=20)
+    untroubled, trainer = (Trainer(ARCHITECTURE, who, plan, *data.split(0.2)) for _ in range(2))
+    genuine, calls = trainer.engine.run, []
+
+    def faulty(state: State, stop: int) -> Records:
+        records = genuine(state, stop)
+        calls.append(stop)
+        if calls == [20, 40]:
+            records["gradient_norm"][7, -1] = math.inf
+            state.parameters[-1] += math.nan
+        return records
+
+    monkeypatch.setattr(trainer.engine, "run", faulty)
+    expected = [untroubled.advance() for _ in range(3)]
+    found = [trainer.advance()]
+    message = rf"gradient_norm became inf at step 27 of the member with seed {members - 1}, 2 latents, .* from 20 on"
+    with pytest.warns(RepetitionWarning, match=message):
+        found.append(trainer.advance())
+    found.append(trainer.advance())
+    assert calls == [20, 40, 40, 60]
+    assert found == expected
+    assert torch.equal(trainer.state.parameters, untroubled.state.parameters)
 
 
 def test_stopped_in_the_middle_the_state_is_that_of_the_last_row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from vaescope.data.dataset import Dataset, Subset
-from vaescope.errors import ConfigurationError, DataError, NonFiniteError
+from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RepetitionWarning
 from vaescope.models import Architecture
 from vaescope.nets import initialise
 from vaescope.objectives import in_words
@@ -125,14 +126,14 @@ class Trainer:
     def advance(self, until: int | None = None) -> list[Row]:
         """Train to the next row of the history, or to the step `until` before it, and evaluate where that is due.
 
-        Stopped on the way, it leaves the state where it was before; on a non-finite number, at the last good step.
+        Stopped on the way, it leaves the state where it was before; on a non-finite number, at the last good step, if
+        that number comes again when the steps are repeated.
         """
         before, stop = self.state.copy(), self.plan.next_stop(self.state.step)
         stop = stop if until is None else min(stop, until)
         with product_precision(self.plan.precision):
             try:
-                records = self.engine.run(self.state, stop)
-                self._stop_if_not_finite(records, before)
+                records = self._run(before, stop)
                 rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
                 if self._held_out is not None and self.plan.evaluates_at(stop):
                     means = evaluate(self.task, self.state.parameters, self._held_out, stop)
@@ -206,11 +207,37 @@ class Trainer:
         looks = self.monitor.look(self.state.parameters, step)
         return [Row(member, step, "probe", values) for member, values in enumerate(looks)]
 
-    def _stop_if_not_finite(self, records: Records, before: State) -> None:
-        found = _first_not_finite(records)
-        if found is None:
-            return
-        position, member, term = found
+    def _run(self, before: State, stop: int) -> Records:
+        """The steps up to `stop`; where their numbers are not finite, the same steps once more."""
+        records = self.engine.run(self.state, stop)
+        once = _first_not_finite(records)
+        if once is None:
+            return records
+        self.state.restore(before)
+        again = self.engine.run(self.state, stop)
+        twice = _first_not_finite(again)
+        if twice is not None:
+            raise self._broken(again, before, *twice)
+        # A model does from the same state what it did: what came only once is the machine's.
+        position, member, term = once
+        warnings.warn(
+            f"{term} became {float(records[term][position, member])} at step {before.step + position} of the member "
+            f"{self._words(member)}, and is finite now that the steps from {before.step} on were repeated; training "
+            f"goes on with these. When this comes often, look after {self.device}.",
+            RepetitionWarning,
+            stacklevel=3,
+        )
+        return again
+
+    def _words(self, member: int) -> str:
+        who = self.members[member]
+        return (
+            f"with seed {who.seed}, {who.latents} latents, {in_words(who.objective)} and learning rate "
+            f"{who.learning_rate:g}"
+        )
+
+    def _broken(self, records: Records, before: State, position: int, member: int, term: str) -> NonFiniteError:
+        """The error that names the number; the state is then that before its step."""
         step = before.step + position
         # The last good state: the same steps again, up to the one that broke.
         self.state.restore(before)
@@ -218,13 +245,12 @@ class Trainer:
             self.engine.run(self.state, step)
         items = self.order.indices(range(step, step + 1))[0, member].cpu()
         items = self.data.index.cpu()[items] if isinstance(self.data, Subset) else items
-        who = self.members[member]
-        settings = in_words(who.objective)
-        value = float(records[term][position, member])
-        raise NonFiniteError(
-            f"{term} must stay finite, it became {value} at step {step} of the member with seed {who.seed}, "
-            f"{who.latents} latents, {settings} and learning rate {who.learning_rate:g}, on the items "
-            f"{items.tolist()}. Lower the learning rate, look at these items, or use precision 'float64'.",
+        losses = records["loss"][max(0, position - 1) : position + 1, member].tolist()
+        return NonFiniteError(
+            f"{term} must stay finite, it became {float(records[term][position, member])} at step {step} of the member "
+            f"{self._words(member)}, on the items {items.tolist()}, where the loss was "
+            f"{' and then '.join(f'{loss:.4g}' for loss in losses)}. Lower the learning rate, look at these items, or "
+            "use precision 'float64'.",
             term=term,
             member=member,
             step=step,
