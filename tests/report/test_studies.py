@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,14 @@ def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
     assert [row["ours"] for row in rows] == ["0.5", "2.0", "", "1.5"]
     assert [row["difference_sd"] for row in rows] == [str(row["difference_sd"] or "") for row in FOUND.rows()]
     assert files["html"].read_text() == study_page(FOUND.plain())
+
+
+def test_a_study_of_some_data_has_files_of_its_own(tmp_path: Path) -> None:
+    whole = write_study(FOUND, tmp_path)
+    part = write_study(replace(FOUND, scale=Scale("paper", data=("mnist", "dsprites"))), tmp_path)
+    assert part["html"].name == "some-table2.5-mnist-dsprites.html"
+    assert not set(part.values()) & set(whole.values())
+    assert json.loads(part["json"].read_text())["made_by"][0].endswith("--data mnist --data dsprites")
 
 
 def test_a_study_without_numbers_is_written_too(tmp_path: Path) -> None:

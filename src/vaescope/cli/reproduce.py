@@ -23,7 +23,8 @@ def reproduce(
         typer.Option(help="How much of the study's training is done: 0.1, or NAME=0.1 for each set of data."),
     ] = None,
     data: Annotated[
-        list[str] | None, typer.Option(help="Only this set of data, where a study has several; can be given again.")
+        list[str] | None,
+        typer.Option(help="Only this set of data, where a study has several; can be given again, and is in file names."),
     ] = None,
     runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
     output: Annotated[str, typer.Option("--output", "-o", help="Folder to write NAME.html, .csv and .json in.")] = (
