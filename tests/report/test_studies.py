@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from vaescope.errors import ConfigurationError
+from vaescope.markup import element
 from vaescope.report.studies import study_page, told_rows, write_study
 from vaescope.report.study_docs import index, main, markdown, pages, write_pages
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Pictures, Reproduction, Scale, Study
@@ -273,3 +274,10 @@ def test_kept_results_stand_beside_the_published_numbers_of_today(file: Path) ->
         both = comparable and None not in (row["ours"], theirs.value, theirs.sd)
         expected = (row["ours"] - theirs.value) / theirs.sd if both else None
         assert row["difference_sd"] == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_kept_results_can_be_drawn(file: Path) -> None:
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    page = study_page(plain)
+    assert all(str(element("h3", chart["title"])) in page for chart in plain["charts"])

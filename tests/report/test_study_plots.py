@@ -80,6 +80,12 @@ def test_marks_stand_upright_in_their_panels_and_once_in_the_legend() -> None:
     assert figure.layout.shapes[0].line.dash != figure.layout.shapes[1].line.dash
 
 
+def test_a_mark_of_a_group_without_a_line_is_black() -> None:
+    marks = [{"beta": 2.0, "model": "GON", "mark": "FONDUE"}]
+    figure = chart_plot(lines(ROWS[:6], by="model", marks=marks)).figure
+    assert [one.line.color for one in figure.layout.shapes] == ["#000000"]
+
+
 def test_marks_alone_ask_for_a_legend() -> None:
     figure = chart_plot(lines(ROWS[:3], marks=[{"beta": 2.0, "mark": "FONDUE"}])).figure
     assert figure.layout.showlegend

@@ -24,7 +24,7 @@ def reproduce(
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Only this set of data, where a study has several; can be given again, and is in file names."),
+        typer.Option(help="Only this set of data, which files are then named by; can be given again."),
     ] = None,
     runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
     output: Annotated[str, typer.Option("--output", "-o", help="Folder to write NAME.html, .csv and .json in.")] = (

@@ -18,6 +18,7 @@ from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures
 
 DENSE = 40  # points above which their marks are small
 MANY_TICKS = 8
+BLACK = "#000000"
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 PATTERNS = ("", "/", ".", "x", "\\", "-", "|", "+")
 
@@ -61,6 +62,7 @@ def _lines(chart: Lines) -> Plot:
     # Every group has its look, also where a panel lacks it.
     groups = list(_grouped(rows, chart.by))
     names = [_name(chart.by, group) for group in groups]
+    colours = {group: CYCLE[number % len(CYCLE)] for number, group in enumerate(groups)}
     marks = [str(mark) for mark in _grouped(chart.marks, "mark")]
     figure = panels_for([_name(chart.panel, value) for value in panels] if chart.panel else [""], [*names, *marks])
     is_category = not all(is_finite(row[chart.x]) for row in rows)
@@ -73,9 +75,9 @@ def _lines(chart: Lines) -> Plot:
             trace.update(name=names[number], legendgroup=str(number), showlegend=first)
             figure.add_trace(trace, **where)
         for mark in _grouped(chart.marks, chart.panel).get(panel, []):
-            number = groups.index(mark.get(chart.by) if chart.by else None)
+            colour = colours.get(mark.get(chart.by) if chart.by else None, BLACK)
             first = not any(one.legendgroup == mark["mark"] for one in figure.layout.shapes)
-            figure.add_vline(mark[chart.x], **_upright(mark["mark"], number, marks, first), **where)
+            figure.add_vline(mark[chart.x], **_upright(mark["mark"], colour, marks, first), **where)
         figure.update_xaxes(**_axis([row[chart.x] for row in own], is_category, chart.log_x, chosen=True), **where)
         figure.update_yaxes(**_axis([row[chart.y] for row in own], False, chart.log_y, chosen=False), nticks=6, **where)
     name_axes(figure, len(panels), chart.x_title or _words(chart.x), chart.y_title or _words(chart.y))
@@ -101,7 +103,7 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
     if chart.kind == "bars":
         pattern = {"shape": PATTERNS[number % len(PATTERNS)], "fgcolor": colour, "bgcolor": "#ffffff", "size": 7}
         if bars:  # on bars of their own colour they would be lost
-            common["error_y"]["color"] = "#000000"
+            common["error_y"]["color"] = BLACK
         return Bar(**common, marker={"color": colour, "line": {"color": colour, "width": 1}, "pattern": pattern})
     return Scatter(
         **common,
@@ -111,9 +113,9 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
     )
 
 
-def _upright(mark: str, group: int, marks: Sequence[str], first: bool) -> dict[str, Any]:
+def _upright(mark: str, colour: str, marks: Sequence[str], first: bool) -> dict[str, Any]:
     """The look of a mark: the colour of its group, a dash of its own, and its name once in the legend."""
-    line = {"color": CYCLE[group % len(CYCLE)], "width": 2, "dash": DASHES[1 + marks.index(mark) % (len(DASHES) - 1)]}
+    line = {"color": colour, "width": 2, "dash": DASHES[1 + marks.index(mark) % (len(DASHES) - 1)]}
     return {"line": line, "name": mark, "legendgroup": mark, "showlegend": first}
 
 

@@ -142,16 +142,19 @@ def _charts(cells: Sequence[Cell]) -> list[Lines]:
     for measure, title in (("loss", "Reconstruction loss by latents"), ("accuracy", "Accuracy by latents")):
         rows = [{**cell.of, measure: cell.value, "sd": cell.sd} for cell in cells if cell.of["measure"] == measure]
         sentence = "On held-out items; upright lines are the numbers of latents that searches find, seeds averaged."
-        charts.append(
-            Lines(title, sentence, rows, "latents", measure, "data", "model", y_title=measure, marks=_uprights(cells))
-        )
+        marks = _uprights(cells, {(row["model"], row["data"]) for row in rows})
+        charts.append(Lines(title, sentence, rows, "latents", measure, "data", "model", y_title=measure, marks=marks))
     return charts
 
 
-def _uprights(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """What the searches answer, in the panels of their models."""
+def _uprights(cells: Sequence[Cell], drawn: set[tuple[str, str]]) -> list[dict[str, Any]]:
+    """What the searches answer for the models and data that are drawn: data without labels have no accuracy."""
     found = [cell for cell in cells if cell.of["latents"] in METHODS.values()]
-    return [{**cell.of, "mark": cell.of["latents"], "latents": cell.value} for cell in found]
+    return [
+        {**cell.of, "mark": cell.of["latents"], "latents": cell.value}
+        for cell in found
+        if (cell.of["model"], cell.of["data"]) in drawn
+    ]
 
 
 STUDIES: tuple[Study, ...] = (
