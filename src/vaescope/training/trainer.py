@@ -218,7 +218,7 @@ class Trainer:
         twice = _first_not_finite(again)
         if twice is not None:
             raise self._broken(again, before, *twice)
-        # A model does from the same state what it did: what came only once is the machine's.
+        # From the same state a model does the same, but for the rounding of a GPU: what came once is the machine's.
         position, member, term = once
         warnings.warn(
             f"{term} became {float(records[term][position, member])} at step {before.step + position} of the member "
