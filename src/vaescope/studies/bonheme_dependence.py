@@ -152,11 +152,11 @@ STUDIES: tuple[Study, ...] = (
         "bonheme-figure6.6-6.8",
         f"{THESIS}, figures 6.6 to 6.8",
         "Are mean codes more dependent than sampled ones because of their passive latents?",
-        "Published are lines alone. dSprites has both objectives and all measures here, the other data what the thesis "
-        "shows of them (6.6a beta-TC on SmallNORB, 6.6b DIP-VAE II on Cars3D, 6.6c beta-TC on colour dSprites, 6.7 "
-        "DIP-VAE II on dSprites, 6.8 beta-TC on noisy dSprites). The effective rank is that of the centred codes, as "
-        "the text defines it; the thesis' code took it of their covariance. Seeds in which fewer than two latents are "
-        f"left are not in the mean. {QUICK_DATA}",
+        "Published are lines alone. dSprites has both objectives and all measures here, the other data what the "
+        "thesis shows of them (6.6a beta-TC on SmallNORB, 6.6b DIP-VAE II on Cars3D, 6.6c beta-TC on colour dSprites, "
+        "6.7 DIP-VAE II on dSprites, 6.8 beta-TC on noisy dSprites). The effective rank is that of the centred codes; "
+        "the text defines it of any matrix, and the thesis' code took it of their covariance. Seeds in which fewer "
+        f"than two latents are left are not in the mean. {QUICK_DATA}",
         dependence,
     ),
     Study(

@@ -1,4 +1,4 @@
-"""What the studies of the thesis share (Bonheme, Tables C.1 to C.5): data, nets, objectives and their strengths."""
+"""What the studies of the thesis share (Bonheme, Tables C.1 to C.5): data, nets, objectives; strengths of Locatello."""
 
 from __future__ import annotations
 

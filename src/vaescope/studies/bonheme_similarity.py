@@ -148,7 +148,7 @@ def sample_sizes(scale: Scale) -> Findings:
     )
     chart = Lines(
         "Figure 7.1: similarity against the number of items",
-        "Source: CKA comes down to the share of common features with fewer items than Procrustes.",
+        "Source: both agree where 80 or 50% of the features are common; where none is, Procrustes is far too high.",
         rows,
         *("items", "mean", "measure", "pair", "deviation"),
         x_title="items",
@@ -237,10 +237,10 @@ STUDIES: tuple[Study, ...] = (
         "bonheme-figure7.2-7.10",
         f"{THESIS}, figures 7.2 to 7.10",
         "Which layers of VAEs are alike early and late in training, for strengths, objectives and architectures?",
-        "Published are heatmaps alone. Our cells are means of what the text reads off them: the diagonal of the "
-        "encoder, of the codes and of the decoder, and the similarity of samples with the encoder's layers. The last "
-        "epoch stands for all 300,000 steps, and an epoch is a pass over all images. Figure 7.8c (epoch 410) is the "
-        "end of training itself and left out; 7.5a and 7.6a are 7.2a and 7.4a. A model is not paired with itself. "
+        "Published are heatmaps and a caption. Our cells are means of what the text reads off them: the diagonal of "
+        "the encoder, of the codes and of the decoder, and the similarity of samples with the encoder's layers. The "
+        "last epoch stands for all 300,000 steps, and an epoch is a pass over all images. Figure 7.8c (epoch 410) is "
+        "the end of training itself and left out; 7.5a and 7.6a are 7.2a and 7.4a. A model is not paired with itself. "
         f"Quick has fully connected nets alone. {QUICK_DATA}",
         heatmaps,
     ),

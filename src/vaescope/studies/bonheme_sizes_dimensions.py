@@ -132,11 +132,16 @@ def _charts(cells: Sequence[Cell]) -> list[Lines]:
             "Source: they part where latents are no longer used.",
             "latents",
         ),
-        ("8.10", "Types of latents", "Source: beyond some size, more latents are only more passive ones.", "latents"),
+        (
+            "8.10",
+            "Types of latents",
+            "Source: beyond some size, more latents are only more mixed and passive ones.",
+            "latents",
+        ),
         (
             "8.11",
             "Dimension of each layer during training",
-            "Source: most of it is there after the first epochs.",
+            "Source: of models that do well, it does not change much after the first epoch.",
             "epochs",
         ),
     )

@@ -46,7 +46,7 @@ def figure4(scale: Scale, found: Material) -> Findings:
         Cell.over({**_at(found, beta), "measure": RISE}, _percent(groups[beta], groups[1])) for beta in BETAS[PLAIN][1:]
     ]
     sentences = (
-        "Source: a larger weight of the KL costs a larger bound.",
+        "Source: a larger weight of the KL makes the negative ELBO larger.",
         "Source: the share of the KL is lower with the weight 10 than with 3 and 5.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, PLAIN, sentences)
@@ -62,7 +62,7 @@ def figure6(scale: Scale, found: Material) -> Findings:
         below = [-change for change in _percent(runs, others[beta])]
         cells.append(Cell.over({**_at(found, beta), "measure": BELOW}, below))
     sentences = (
-        "Source: with labels the bound is lower at every weight.",
+        "Source: with labels the negative ELBO is lower at every weight.",
         "Source: the share of the KL grows from weight 1 to 5 and declines sharply at 10, where it is lowest.",
     )
     charts = curves({f"beta = {found.weight(beta)}": runs for beta, runs in groups.items()}, CONDITIONAL, sentences)

@@ -23,9 +23,9 @@ SEEDS = 2, 3
 LOSS, SHARE = "negative ELBO", "KL share (%)"
 CHOSEN = (
     "How many runs there are and which split the numbers are of is not said: ours are 3 seeds at paper scale, on "
-    "held-out images. All 70,000 images are split at random into 60,000 and 10,000, where the paper has the published "
-    "split. As the author's code logs it, the negative ELBO is BCE + beta KL, and the share of the KL has beta in it "
-    "too; pixels are not binarised. TF32 on a GPU."
+    "held-out images. All 70,000 images are split at random into 60,000 and 10,000, where the author's code has the "
+    "published split. As the author's code logs it, the negative ELBO is BCE + beta KL, and the share of the KL has "
+    "beta in it too; pixels are not binarised. TF32 on a GPU."
 )
 QUICK_CHOSEN = (
     "Quick has small digits, 32 hidden units for 500, 400 steps of Adam, at most 20 latents and a tenth of each beta, "

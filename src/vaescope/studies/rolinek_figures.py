@@ -66,7 +66,8 @@ def scales(scale: Scale) -> Findings:
     rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
     chart = Lines(
         "The two sides of the data in other ratios",
-        "Source: PCA directions are those of largest variance: where two are equal, the decoder may rotate.",
+        "Source: directions are aligned where singular values differ. Ours: where two are equal, the decoder may "
+        "rotate.",
         *(rows, "ratio", "value", "measure"),
         x_title="longer side / shorter side",
         y_title="DtO and disentanglement score",

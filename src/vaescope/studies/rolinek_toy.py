@@ -31,7 +31,7 @@ def toy(scale: Scale) -> Findings:
         ]
     chart = Lines(
         "What a rotation of the code costs",
-        "Source: noise costs least where the columns of the decoder are orthogonal, and most half way between.",
+        "Source: noise costs least where the columns of the decoder are orthogonal.",
         *(rows, "degrees", "value", None, "of"),
         sd=None,
         x_title="degrees from the orthogonal decoder",
