@@ -24,12 +24,19 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 def finite_number(name: str, value: Any, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
     """The value as a float, or an error that names it."""
-    known = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    known = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
     if not (known and value >= at_least and value > above):
         bound = f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}"
         bound = "" if max(at_least, above) == -math.inf else bound
         raise ConfigurationError(f"{name} must be a finite number{bound}, got {value!r}.")
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def without_infinities(value: Any) -> Any:

@@ -32,6 +32,10 @@ class RunError(VaescopeError):
     """A run folder that is missing, half-written or damaged."""
 
 
+class BusyError(RunError):
+    """A run that another process is training."""
+
+
 class NonFiniteError(VaescopeError, ArithmeticError):
     """Training met the first non-finite number (NaN or infinity), at `step`, in `term`, on `items`."""
 

@@ -31,6 +31,8 @@ def two_betas(scale: Scale) -> Findings:
 
 
 def many_rows(scale: Scale) -> Findings:
+    if scale.data:
+        scale.open("mnist", [])
     return Findings(tuple(Cell({"number": number}, float(number)) for number in range(50)))
 
 
@@ -170,6 +172,24 @@ def test_a_study_that_refuses_the_data_takes_nothing_from_those_before_it(
     assert shown.err.startswith("error: data must name digits, which this study is trained on, got mnist.")
     assert call(monkeypatch, "some-figure2", "some-table1", "--data", "mnist", "--json") == 2
     assert capsys.readouterr().out == ""
+
+
+def test_data_of_a_study_without_any_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = Study("some-toy", "Some et al.", "What is it?", "", lambda scale: Findings((Cell({}, 1.0),)))
+    monkeypatch.setitem(STUDIES, "some-toy", nothing)
+    assert call(monkeypatch, "some-toy", "--data", "mnist") == 2
+    assert capsys.readouterr().err == "error: some-toy is about no data, got mnist. Leave data out.\n"
+
+
+def test_a_share_of_data_that_a_study_is_not_about_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "some-figure2", "--share", "digits=0.5", "--share", "mnist=0.1", "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert "share of mnist: this study is not about it." in told["notes"]
+    assert not any("share of digits" in note for note in told["notes"])
 
 
 def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,6 +155,7 @@ def test_settings_can_be_asked_for_lists_and_those_that_do_not_differ_too(tmp_pa
     assert {row["net.encoder_widths"] for row in rows} == {"[6, 4]", "[5, 4]"}
     (row,) = json.loads(asked("--runs", str(tmp_path), "--json", "--where", "net.encoder_widths=[6, 4]"))
     assert row["id"] in [one["id"] for one in rows]
+    assert json.loads(asked("--runs", str(tmp_path), "--json", "--where", "net.encoder_widths=[6,4]")) == [row]
     assert len(json.loads(asked("--runs", str(tmp_path), "--json", "--where", "prior=standard"))) == 2
     assert json.loads(asked("--runs", str(tmp_path), "--json", "--where", "split_seed=1")) == []
 

@@ -118,3 +118,19 @@ def test_a_limit_is_a_positive_whole_number(limit: Any, folder: Path) -> None:
 def test_a_filter_of_another_kind_is_named(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="where must map columns to values or be a function of a row"):
         vs.runs.table(folder, where="latents=2")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [[8, 4], (8, 4), [[8, 4]], "[8, 4]", "[8,4]", ["[8,4]", "[1]"]])
+def test_settings_that_are_lists_are_asked_for_as_lists_or_as_text(value: Any) -> None:
+    rows = [{"widths": "[8, 4]"}, {"widths": "[4, 8]"}, {"widths": None}]
+    assert chosen(rows, {"widths": value}) == rows[:1]
+
+
+def test_several_lists_can_be_asked_for() -> None:
+    rows = [{"widths": "[8, 4]"}, {"widths": "[4, 8]"}, {"widths": "[4]"}]
+    assert chosen(rows, {"widths": [[8, 4], [4]]}) == [rows[0], rows[2]]
+
+
+def test_sorting_by_several_columns_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"sort must be the name of one column, got \['beta', 'seed'\]"):
+        chosen([{"beta": 1, "seed": 0}], sort=["beta", "seed"])  # type: ignore[arg-type]

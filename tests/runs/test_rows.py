@@ -110,7 +110,8 @@ def test_a_damaged_kept_row_is_not_read(content: bytes, folder: Path) -> None:
 def test_a_kept_row_of_an_earlier_version_is_given_the_settings_that_it_lacks(folder: Path) -> None:
     path = first(folder)
     run = Run.open(path)
-    old = {name: value for name, value in whole(run).items() if name not in columns.settings_of(run.record)}
+    lacking = (*columns.settings_of(run.record), *SCHEDULES)
+    old = {name: value for name, value in whole(run).items() if name not in lacking}
     (path / "summary.json").write_text(json.dumps({**old, "model": {"name": "vae"}, "kept": 1}))
     assert row_in(path) == {**whole(run), "kept": 1}
 
@@ -245,4 +246,26 @@ def test_strengths_are_those_that_the_objective_tells(objective: Any, tmp_path: 
     own = summary(run)
     assert list(told) == [name for name in own if name in told]
     assert {name: own[name] for name in told} == told
-    assert set(own) & set(SCHEDULES) == set(told) & set(SCHEDULES)
+    assert {name for name in SCHEDULES if own[name]} == set(told) & set(SCHEDULES)
+
+
+def test_schedules_that_are_off_are_zero_and_shown_where_runs_differ_in_them(folder: Path) -> None:
+    assert sorted(row["warm_up"] for row in rows_in(folder)) == [0, 0, 10]
+    shown = vaescope.runs.table(folder)
+    assert sorted(row["warm_up"] for row in shown) == [0, 0, 10]
+    assert not any("free_bits" in row for row in shown)
+    assert len(vaescope.runs.table(folder, where={"warm_up": 0})) == 2
+    assert len(vaescope.runs.table(folder, where={"free_bits": 0})) == 3
+
+
+def test_what_measurements_were_asked_to_be_of_is_told_where_they_differ(folder: Path) -> None:
+    one, other, third = sorted(file.parent for file in folder.glob("*/run.json"))
+    few, many = ({"items": items, "exclude": None, "seed": 0} for items in (50, 1000))
+    for path, asked in ((one, few), (other, many)):
+        (path / "results.json").write_text(json.dumps({"mig": {"asked": asked, "values": {"mig": 0.5}}}))
+    found = {row["id"]: row for row in vaescope.runs.table(folder)}
+    assert [found[path.name].get("measure.items") for path in (one, other, third)] == [50, 1000, None]
+    assert not any("measure.seed" in row or "measure.exclude" in row for row in found.values())
+    mixed = {"mig": {"asked": few, "values": {"mig": 0.5}}, "irs": {"asked": many, "values": {"irs": 0.1}}}
+    (one / "results.json").write_text(json.dumps(mixed))
+    assert row_in(one)["measure.items"] == "mig 50, irs 1000"

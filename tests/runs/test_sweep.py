@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ import pytest
 import vaescope
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RunError, UnknownNameError
 from vaescope.runs import Run, sweeping
+from vaescope.runs.engines.local import local
 from vaescope.runs.measuring import FILE, Measure, MeasureWarning
+from vaescope.runs.store import Store
 from vaescope.runs.sweep import Sweep, check_place, is_done, jobs_of
 from vaescope.runs.sweeping import plan, rows_of, run_sweep, runs_of, train_jobs
+from vaescope.runs.workplace import locked
 
 SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 LARGE = {"name": "mlp", "encoder_widths": [400, 200], "decoder_widths": [200, 400]}
@@ -421,3 +425,36 @@ def test_processes_end_with_the_one_they_work_for_and_take_no_other_job(
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode in (code, -end)
     assert len(list(folder.glob("[!.]*/run.json"))) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_another_process_trains_is_waited_for_at_the_end(workers: int, tmp_path: Path) -> None:
+    jobs = jobs_of(digits({"batch": [8, 16, 32]}))
+    released = threading.Event()
+    order: list[int] = []
+    holder = threading.Thread(target=hold, args=(Store(tmp_path).path(jobs[0].ids[0]), released))
+    holder.start()
+    try:
+        performed = iter(local(jobs, tmp_path, workers=workers))
+        order += [next(performed).number, next(performed).number]
+        threading.Timer(0.3, released.set).start()
+        with pytest.warns(UserWarning, match="another process trains runs of one job, which are waited for"):
+            order += [job.number for job in performed]
+    finally:
+        released.set()
+        holder.join()
+    assert sorted(order[:2]) == [1, 2]
+    assert order[2] == 0
+    assert all(is_done(job, tmp_path) for job in jobs)
+
+
+def hold(folder: Path, released: threading.Event) -> None:
+    with locked([folder]):
+        released.wait(60)
+
+
+def test_runs_must_have_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
+        run_sweep(digits({}), runs="", device="cpu", progress=False)
+    with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
+        plan(digits({}), runs="", device="cpu")

@@ -169,6 +169,21 @@ def test_a_mistake_is_named_with_its_file_line_and_entry(old: str, new: str, sai
         ('data = "digits"\n', ", line 1, data: data must be a section, [data]."),
         ('steps = 5\n[data]\nname = "digits"\n', ", line 1, steps: a sweep has the sections data, model"),
         ("[data]\nseed = 3\n", ", line 1, data: data must have a name, or the path of a file or folder."),
+        (
+            "[data]\nname = [[0.1, 0.2], [0.3, 0.4]]\n",
+            ", line 2, data.name: the name must be that of data, or the path",
+        ),
+        ('[data]\nname = ["mnist", "digits"]\n', ", line 2, data.name: the name must be that of data, or"),
+        ('[data]\nname = ""\n', ", line 2, data.name: the name must be that of data, or the path of a file or folder"),
+        (
+            '[data]\nname = "digits"\n[grid]\n"model.latents" = [2]\n',
+            ", line 4, grid.model.latents: latents is no option",
+        ),
+        ('[data]\nname = "digits"\n[measure]\nseed = 9223372036854775808\n', ", line 4, measure.seed: seed must be a"),
+        (
+            f'[data]\nname = "digits"\n[grid]\nlearning_rate = [{10**400}]\n',
+            ", line 4, grid.learning_rate: learning_rate must be",
+        ),
         ("[data\n", " must be TOML: "),
         ('[data]\nname = "digits"\nname = "mnist"\n', " must be TOML: "),
         ('[data]\nname = "digits"\n[grid]\n"prior.degrees" = [3]\n', ", line 4, grid.prior.degrees: the grid's prior"),

@@ -109,7 +109,7 @@ def _files(csv: str | None, parquet: str | None) -> list[tuple[Path, Write]]:
 def _conditions(texts: list[str]) -> dict[str, list[Any]]:
     """The values that each column may have, between commas; a list in brackets is one of them.
 
-    Text that is a number stands for that, too, and none for no value.
+    Text that is a number, or true or false, stands for that, too, and none for no value.
     """
     wanted: dict[str, list[Any]] = {}
     for one in texts:
@@ -117,11 +117,13 @@ def _conditions(texts: list[str]) -> dict[str, list[Any]]:
         if not (column and equals):
             raise ConfigurationError(f"--where must be COLUMN=VALUE, got {one!r}. Write --where latents=5,10.")
         for value in [values] if values.startswith("[") else values.split(","):
-            wanted.setdefault(column, []).extend([value, *_number(value)] if value else [None])
+            wanted.setdefault(column, []).extend([value, *_meant(value)] if value else [None])
     return wanted
 
 
-def _number(value: str) -> list[int | float]:
+def _meant(value: str) -> list[bool | int | float]:
+    if value.lower() in ("true", "false"):
+        return [value.lower() == "true"]
     for kind in (int, float):
         with suppress(ValueError):
             return [kind(value)]

@@ -45,10 +45,9 @@ def settings_of(record: Mapping[str, Any]) -> Row:
 
 
 def strengths_of(objective: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of an objective that are columns, without the schedules that are off, the others last."""
+    """The numbers of an objective that are columns, its schedules last."""
     names = sorted(objective, key=lambda name: name in SCHEDULES)
-    numbers = {name: objective[name] for name in names if type(objective[name]) in (int, float) and name != STEPS}
-    return {name: value for name, value in numbers.items() if value or name not in SCHEDULES}
+    return {name: objective[name] for name in names if type(objective[name]) in (int, float) and name != STEPS}
 
 
 def name_in(part: Any) -> Any:
@@ -57,13 +56,14 @@ def name_in(part: Any) -> Any:
 
 
 def listed(rows: Sequence[Row]) -> list[Row]:
-    """The rows without the settings in which those that have them do not differ."""
+    """The rows without the settings in which those that have them do not differ, and schedules that all have off."""
     known: dict[str, set[Any]] = {}
     for row in rows:
         for name, value in row.items():
-            if name in OTHERS or "." in name:
+            if name in (*OTHERS, *SCHEDULES) or "." in name:
                 known.setdefault(name, set()).add(value)
-    quiet = {*PACES, *(name for name, values in known.items() if len(values) == 1)}
+    alike = {name for name, values in known.items() if len(values) == 1}
+    quiet = {*PACES, *(name for name in alike if name not in SCHEDULES or known[name] == {0})}
     return [{name: value for name, value in row.items() if name not in quiet} for row in rows]
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
-from vaescope.errors import NonFiniteError
+from vaescope.errors import BusyError, NonFiniteError
 from vaescope.runs.fitting import fit_many, has_failed
 from vaescope.runs.measuring import measure
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
 from vaescope.runs.sweep import Job
+
+PAUSE = 0.5  # seconds between two looks at a run that another process trains
 
 
 def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0) -> tuple[str, ...]:
@@ -35,6 +39,20 @@ def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
         for run in found:
             measure(run, job.measure, device)
     return tuple(run.id for run in found)
+
+
+def perform_patiently(
+    job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0, patience: float = math.inf
+) -> tuple[str, ...]:
+    """Perform a job; runs that another process trains are waited for, so many seconds at most."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return perform(job, runs, device, checkpoint_seconds)
+        except BusyError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(PAUSE)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,8 @@ def chosen(rows: list[Row], where: Where = None, sort: str | None = None, limit:
     most = None if limit is None else whole_number("limit", limit, 1)
     kept = _filtered(rows, where)
     if sort is not None:
+        if not isinstance(sort, str):
+            raise ConfigurationError(f"sort must be the name of one column, got {sort!r}.")
         column = sort.removeprefix("-")
         check_columns(rows, [column], "sort")
         kept = _sorted(kept, column, descending=sort.startswith("-"))
@@ -67,7 +71,18 @@ def _values(value: Any) -> list[Any]:
 
 
 def _is_among(cell: Any, values: list[Any]) -> bool:
+    if isinstance(cell, str) and (own := _list_in(cell)) is not None:
+        # A setting that is a list itself may be asked for as one, or as its text.
+        return own == values or any(own == _list_in(value) for value in values)
     return any(cell is None if value is None else _is_equal(cell, value) for value in values)
+
+
+def _list_in(value: Any) -> list[Any] | None:
+    """What stands in brackets, however it is spaced; None for what is no list."""
+    if isinstance(value, str) and value.startswith("["):
+        with suppress(ValueError):
+            return json.loads(value)
+    return list(value) if isinstance(value, list | tuple) else None
 
 
 def _is_equal(cell: Any, value: Any) -> bool:

@@ -17,6 +17,7 @@ from vaescope.representation import encode
 from vaescope.runs.run import Run
 from vaescope.runs.subjects import data_of, some_of
 from vaescope.training.checkpoint import write_atomically
+from vaescope.training.plan import LARGEST_SEED
 
 FILE = "results.json"
 REGIME = "regime"  # the types of latents and the rate, which every measurement has
@@ -44,7 +45,7 @@ class Measure:
             if name not in METRICS:
                 raise unknown_name("metric", name, sorted(METRICS))
         whole_number("items", self.items, 2)
-        whole_number("seed", self.seed, 0)
+        whole_number("seed", self.seed, 0, LARGEST_SEED)
         if self.exclude not in (None, "passive", "mixed"):
             raise ConfigurationError(f"exclude must be 'passive' or 'mixed', got {self.exclude!r}.")
 

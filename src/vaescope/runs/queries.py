@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, BinaryIO
 
 from vaescope.errors import ConfigurationError, RunError
@@ -18,6 +19,7 @@ from vaescope.showing import columns_of
 NO_HISTORY = "SELECT '' AS run, 0 AS step, '' AS split, 0.0 AS loss LIMIT 0"
 ALL_ROWS = "format='newline_delimited', sample_size=-1"
 LARGEST = 2**63  # what BIGINT has no room for
+MOST = 500  # letters of what duckdb says is wrong
 # A question with one of these words may be about the histories, which are not read for others.
 ABOUT_HISTORIES = re.compile(r"history|tables", re.IGNORECASE)
 
@@ -42,7 +44,7 @@ def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         except duckdb.Error as error:
             raise ConfigurationError(
                 f"the SQL must be a question over the tables runs and history, got {sql!r} "
-                f"({' '.join(str(error).split())})."
+                f"({shorten(str(error), MOST, placeholder=' ...')})."
             ) from error
 
 

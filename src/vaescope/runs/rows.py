@@ -29,7 +29,7 @@ from vaescope.runs.record import (
 from vaescope.runs.workplace import workplace_of
 
 TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
-LATEST = "held_out"  # a column of every row that came last to what is kept
+LATEST = "warm_up"  # a column of every row that came last to what is kept
 TRIES, PAUSE = 5, 0.1  # seconds between them, in which another process can finish what it is writing or deleting
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
@@ -120,6 +120,7 @@ def measured_values(path: Path) -> dict[str, Any]:
     try:
         found = _read(f"{path}/{RESULTS_FILE}")
         values = {name: value for measure in found.values() for name, value in measure["values"].items()}
+        values |= _asked({name: measure["asked"] for name, measure in found.items() if "asked" in measure})
         odd = next((name for name, value in values.items() if isinstance(value, dict | list)), None)
         if odd is not None:
             raise TypeError(f"{odd} is not a number")
@@ -130,6 +131,16 @@ def measured_values(path: Path) -> dict[str, Any]:
             f"{path / RESULTS_FILE} is damaged ({type(error).__name__}: {error}). Delete it to measure again."
         ) from error
     return values
+
+
+def _asked(asked: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What measurements were asked to be of, as columns; where they differ, with the name of each."""
+    found: dict[str, Any] = {}
+    for option in dict.fromkeys(option for one in asked.values() for option in one):
+        values = {name: one.get(option) for name, one in asked.items()}
+        told = ", ".join(f"{name} {value}" for name, value in values.items())
+        found[f"measure.{option}"] = told if len(set(values.values())) > 1 else next(iter(values.values()))
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def summary_row(record: dict[str, Any], history: list[dict[str, Any]]) -> dict[str, Any]:

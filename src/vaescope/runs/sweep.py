@@ -101,6 +101,8 @@ def check_place(place: str) -> None:
     """A place of the grid must be one that a run has."""
     part, _, option = place.partition(".")
     known = (*MEMBER, *SETTINGS, "objective", "data")
+    if part == "model" and option in (*MEMBER, *SETTINGS):
+        raise ConfigurationError(f"{option} is no option of the model but a setting of its own: write {option}.")
     if option and part not in (*PARTS, "objective", "data"):
         raise unknown_name("the part of a place in the grid", part, (*PARTS, "objective", "data"))
     if not option and part not in known:

@@ -153,6 +153,12 @@ class _Reader:
             raise ConfigurationError(f"{self.path}: a sweep must have a section [data] with a name.")
         if "name" not in self.tables["data"]:
             raise ConfigurationError(f"{self._place('data')}: data must have a name, or the path of a file or folder.")
+        name = self.tables["data"]["name"]
+        if not (isinstance(name, str) and name):
+            raise ConfigurationError(
+                f"{self._place('data.name')}: the name must be that of data, or the path of a file or folder, got "
+                f"{name!r}. Numbers go into a file, and several sets of data into the grid: data = ['mnist', 'digits']."
+            )
 
     def _checked(self, entry: str, work: Callable[[], Any]) -> None:
         """Do the work; its error with the place of the entry before it."""

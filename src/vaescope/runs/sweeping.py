@@ -71,7 +71,8 @@ def plan(sweep: Sweep, *, runs: str | Path = DEFAULT_FOLDER, device: str | None 
     """What the sweep would do; a few steps of each kind of job are trained to know how long it takes."""
     chosen = device_of(device)
     jobs = jobs_of(sweep, chosen)
-    done = [is_done(job, Path(runs)) for job in jobs]
+    folder = Path(Settings(runs=runs).runs)
+    done = [is_done(job, folder) for job in jobs]
     known: dict[Any, tuple[float, int, int]] = {}
     seconds, size = [], 0.0
     for job, finished in zip(jobs, done, strict=True):
@@ -104,7 +105,7 @@ def run_sweep(
 
     `options` are the engine's: `workers` of 'local', `address` of 'ray'.
     """
-    folder, chosen = Path(runs), device_of(device)
+    folder, chosen = Path(Settings(runs=runs).runs), device_of(device)
     jobs = jobs_of(sweep, chosen)
     train_jobs(jobs, folder, by, chosen, progress, checkpoint_seconds=checkpoint_seconds, **options)
     return rows_of(jobs, folder)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from vaescope.errors import RunError
+from vaescope.errors import BusyError, RunError
 from vaescope.runs.record import COMPLETE, RUN_FILE
 
 # Beside the runs: folders in which several train together, each with their ids in the order that its rows count them.
@@ -26,7 +26,7 @@ def locked(folders: list[Path]) -> Iterator[None]:
             try:
                 held.enter_context(FileLock(folder / ".lock").acquire(timeout=0))
             except Timeout as error:
-                raise RunError(
+                raise BusyError(
                     f"{folder} is being trained by another process. Wait for it, or stop it first."
                 ) from error
             except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -67,4 +68,5 @@ def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
     if not findings.cells:
         why = "data must name some that" if chosen.data else "some of the data must be there that"
         raise ConfigurationError(f"{why} {name} is about. {' '.join(findings.notes)}")
+    findings = replace(findings, notes=(*findings.notes, *chosen.check_names(name)))
     return Reproduction(study, chosen, findings, published_cells(name))

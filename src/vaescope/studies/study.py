@@ -47,6 +47,7 @@ class Scale:
     options: Mapping[str, Any] = field(default_factory=dict)
     progress: bool | None = None
     _cuts: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _about: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.name not in SCALES:
@@ -74,6 +75,7 @@ class Scale:
 
     def open(self, name: str, notes: list[str], **options: Any) -> Dataset | None:
         """A data set; None, with a note that says why, where its files are absent or it was not asked for."""
+        self._about.add(name)
         if self.data and name not in self.data:
             notes.append(f"left out: {name}, of the data only {', '.join(self.data)} being asked for.")
             return None
@@ -113,12 +115,20 @@ class Scale:
 
     def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is remembered."""
+        self._about.add(data)
         share = self.share.get(data, 1.0) if isinstance(self.share, Mapping) else self.share
         lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
         if share == 1 or not lengths:
             return dict(settings)
         self._cuts[data] = share
         return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
+
+    def check_names(self, study: str) -> list[str]:
+        """After the study's work, notes on shares of data that it is not about."""
+        if self.data and not self._about:
+            raise ConfigurationError(f"{study} is about no data, got {', '.join(self.data)}. Leave data out.")
+        shares = self.share if isinstance(self.share, Mapping) else ()
+        return [f"share of {name}: this study is not about it." for name in shares if name not in self._about]
 
     def command(self, study: str) -> str:
         """What a user types for a study at this scale."""

@@ -8,7 +8,6 @@ import os
 import platform
 import socket
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,12 @@ import torch
 from vaescope import __version__
 from vaescope.checks import whole_number
 from vaescope.errors import RunError, VaescopeError
-from vaescope.runs.jobs import perform
+from vaescope.runs.jobs import perform_patiently
 from vaescope.runs.sweep import Job
 from vaescope.runs.workplace import make_folder
 
 RETRIES = 5  # of a job whose worker or node died
 PATIENCE = 120.0  # seconds until a process cut off from its cluster has ended, and its locks with it
-PAUSE = 0.5  # seconds between two looks at a lock
 REACH = 10.0  # seconds to reach an address
 STOPPING = 30.0  # seconds for a task that is cancelled to write its checkpoint
 
@@ -81,7 +79,8 @@ def perform_there(job: Job, place: Place, device: str, checkpoint_seconds: float
     try:
         _check_place(place)
         with contextlib.chdir(place.here) if place.here.is_dir() else contextlib.nullcontext():
-            _perform_patiently(job, place.runs, device, checkpoint_seconds)
+            # A job that is retried may find the process before it still dying, and its locks held.
+            perform_patiently(job, place.runs, device, checkpoint_seconds, PATIENCE)
     except VaescopeError as error:
         return str(error)
     return None
@@ -98,21 +97,6 @@ def _check_place(place: Place) -> None:
             f"the node {platform.node()} must see the folder of runs of the machine that asked for the sweep, its "
             f"{place.runs} is missing or another one. Choose a folder that the nodes share, under the same path on all."
         )
-
-
-def _perform_patiently(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> None:
-    """A job that is retried may find the process before it still dying: its locks are waited for."""
-    from filelock import Timeout
-
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            perform(job, runs, device, checkpoint_seconds)
-            return
-        except RunError as error:
-            if not isinstance(error.__cause__, Timeout) or time.monotonic() > until:
-                raise
-        time.sleep(PAUSE)
 
 
 @contextlib.contextmanager

@@ -19,8 +19,8 @@ from pathlib import Path
 import torch
 
 from vaescope.checks import whole_number
-from vaescope.errors import RunError
-from vaescope.runs.jobs import perform
+from vaescope.errors import BusyError, RunError
+from vaescope.runs.jobs import perform, perform_patiently
 from vaescope.runs.sweep import Job
 
 STOPPING = 30.0  # seconds to write a checkpoint
@@ -34,21 +34,53 @@ def local(
     workers: int | None = None,
     checkpoint_seconds: float = 20.0,
 ) -> Iterator[Job]:
-    """Each job when it is done, by `workers` processes: one for each core if left out, none on a GPU or for one job."""
+    """Each job when it is done, by `workers` processes: one for each core if left out, none on a GPU or for one job.
+
+    Jobs with a run that another process trains come last, when that is done.
+    """
     _check_not_repeated()
     count = _workers(workers, len(jobs), device)
-    if count == 1:
-        for job in jobs:
+    busy: list[Job] = []
+    yield from (
+        _one_by_one(jobs, runs, device, checkpoint_seconds, busy)
+        if count == 1
+        else _side_by_side(jobs, runs, device, checkpoint_seconds, busy, count)
+    )
+    if busy:
+        jobs_of_others = "one job" if len(busy) == 1 else f"{len(busy)} jobs"
+        warnings.warn(f"another process trains runs of {jobs_of_others}, which are waited for.", stacklevel=2)
+    for job in busy:
+        perform_patiently(job, runs, device, checkpoint_seconds)
+        yield job
+
+
+def _one_by_one(
+    jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, busy: list[Job]
+) -> Iterator[Job]:
+    for job in jobs:
+        try:
             perform(job, runs, device, checkpoint_seconds)
-            yield job
-        return
+        except BusyError:
+            busy.append(job)
+            continue
+        yield job
+
+
+def _side_by_side(
+    jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, busy: list[Job], count: int
+) -> Iterator[Job]:
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     with reader, writer, ProcessPoolExecutor(count, context, _begin, (reader,)) as pool:
-        waiting = {pool.submit(_perform, job, runs, device, checkpoint_seconds): job for job in jobs}
+        # Ctrl-C meanwhile waits for the parent; processes begin without it, and never have it.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            yield from _as_done(waiting)
+            waiting = {pool.submit(_perform, job, runs, device, checkpoint_seconds): job for job in jobs}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        try:
+            yield from _as_done(waiting, busy)
         except BaseException:
             writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -108,7 +140,7 @@ def _workers(workers: int | None, jobs: int, device: str) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), jobs))
 
 
-def _as_done(waiting: dict[Future[None], Job]) -> Iterator[Job]:
+def _as_done(waiting: dict[Future[None], Job], busy: list[Job]) -> Iterator[Job]:
     open_ones = set(waiting)
     while open_ones:
         done, open_ones = wait(open_ones, return_when=FIRST_COMPLETED)
@@ -121,4 +153,7 @@ def _as_done(waiting: dict[Future[None], Job]) -> Iterator[Job]:
                     "was trained is kept. Fewer workers need less memory. (A script that asks for a sweep must do so "
                     "under `if __name__ == '__main__':`.)"
                 ) from error
+            except BusyError:
+                busy.append(waiting[one])
+                continue
             yield waiting[one]
