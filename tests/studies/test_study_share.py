@@ -118,10 +118,12 @@ def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> 
 
 
 def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"seeds": 3, "share": {"mnist": 1 / 3, "digits": 1.0}, "data": ("mnist", "digits")}
-    found = reproduce("rolinek-toy", runs=tmp_path, progress=False, **options)
-    rest = "--scale quick --seeds 3 --share mnist=0.3333333333333333 --data mnist --data digits"
+    share = {"mnist": 1 / 3, "digits": 1.0}
+    found = reproduce("rolinek-toy", runs=tmp_path, progress=False, seeds=3, share=share)
+    rest = "--scale quick --seeds 3 --share mnist=0.3333333333333333"
     assert found.plain()["made_by"] == [f"vaescope reproduce rolinek-toy {rest}"]
+    some = Scale(seeds=3, share=share, data=("mnist", "digits"))
+    assert some.command("some-table1") == f"vaescope reproduce some-table1 {rest} --data mnist --data digits"
     assert (
         Scale("paper", share=0.1).command("some-table1") == "vaescope reproduce some-table1 --scale paper --share 0.1"
     )
