@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -458,3 +460,15 @@ def test_runs_must_have_a_folder(tmp_path: Path) -> None:
         run_sweep(digits({}), runs="", device="cpu", progress=False)
     with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
         plan(digits({}), runs="", device="cpu")
+
+
+def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:
+    performed = iter(local(jobs_of(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
+    next(performed)
+    statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]
+    list(performed)
+    assert len(statuses) == 2
+    # Blocked since before they began: one that still imports its packages has no word for it.
+    blocked = [int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) for status in statuses]  # type: ignore[index]
+    assert all(mask >> (signal.SIGINT - 1) & 1 for mask in blocked)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -40,35 +40,36 @@ def local(
     """
     _check_not_repeated()
     count = _workers(workers, len(jobs), device)
-    busy: list[Job] = []
-    yield from (
-        _one_by_one(jobs, runs, device, checkpoint_seconds, busy)
-        if count == 1
-        else _side_by_side(jobs, runs, device, checkpoint_seconds, busy, count)
-    )
+    where = (runs, device, checkpoint_seconds)
+    busy = []
+    for job, is_done in _one_by_one(jobs, *where) if count == 1 else _side_by_side(jobs, *where, count):
+        if is_done:
+            yield job
+        else:
+            busy.append(job)
     if busy:
         jobs_of_others = "one job" if len(busy) == 1 else f"{len(busy)} jobs"
         warnings.warn(f"another process trains runs of {jobs_of_others}, which are waited for.", stacklevel=2)
     for job in busy:
-        perform_patiently(job, runs, device, checkpoint_seconds)
+        perform_patiently(job, *where)
         yield job
 
 
-def _one_by_one(
-    jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, busy: list[Job]
-) -> Iterator[Job]:
+def _one_by_one(jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float) -> Iterator[tuple[Job, bool]]:
+    """Each job, and whether it could be done: not where another process trains a run of it."""
     for job in jobs:
         try:
             perform(job, runs, device, checkpoint_seconds)
         except BusyError:
-            busy.append(job)
-            continue
-        yield job
+            yield job, False
+        else:
+            yield job, True
 
 
 def _side_by_side(
-    jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, busy: list[Job], count: int
-) -> Iterator[Job]:
+    jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, count: int
+) -> Iterator[tuple[Job, bool]]:
+    """The same by so many processes, in the order in which jobs end."""
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
@@ -80,7 +81,7 @@ def _side_by_side(
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         try:
-            yield from _as_done(waiting, busy)
+            yield from _as_done(waiting)
         except BaseException:
             writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -140,7 +141,7 @@ def _workers(workers: int | None, jobs: int, device: str) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), jobs))
 
 
-def _as_done(waiting: dict[Future[None], Job], busy: list[Job]) -> Iterator[Job]:
+def _as_done(waiting: dict[Future[None], Job]) -> Iterator[tuple[Job, bool]]:
     open_ones = set(waiting)
     while open_ones:
         done, open_ones = wait(open_ones, return_when=FIRST_COMPLETED)
@@ -154,6 +155,6 @@ def _as_done(waiting: dict[Future[None], Job], busy: list[Job]) -> Iterator[Job]
                     "under `if __name__ == '__main__':`.)"
                 ) from error
             except BusyError:
-                busy.append(waiting[one])
-                continue
-            yield waiting[one]
+                yield waiting[one], False
+            else:
+                yield waiting[one], True
