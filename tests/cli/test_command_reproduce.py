@@ -11,9 +11,9 @@ import pytest
 
 from vaescope.cli import main
 from vaescope.runs import summary
-from vaescope.runs.sweep import Sweep
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Scale, Study
 from vaescope.studies.bonheme_identifiable import STUDIES as IDENTIFIABLE
+from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 

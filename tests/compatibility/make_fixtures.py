@@ -66,7 +66,7 @@ def interrupt(runs: Path, pattern: str, latents: list[int], seeds: list[int]) ->
 
 
 def main(folder: Path) -> None:
-    runs, where = folder / "runs", ["--runs", str(folder / "runs")]
+    where = ["--runs", str(folder / "runs")]
     for words in (COMPLETE, CONDITIONAL, CRITIC):
         print(vaescope("fit", *words, *NET, *where, "--json"))
     complete = json.loads(vaescope("fit", *COMPLETE, *NET, *where, "--json").stdout)[0]["id"]

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from vaescope.cli import app, variants
 from vaescope.data import DATASETS, open_dataset
 from vaescope.errors import UnknownNameError
-from vaescope.fondue import GAPS
 from vaescope.likelihoods import LIKELIHOODS, Gaussian
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import INITIALISATIONS, MLP, NETS, Conv, FullyConnected
@@ -24,6 +23,7 @@ from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.registry import lookup, plain, resolve
+from vaescope.sizing import GAPS
 from vaescope.training import OPTIMISERS, PRECISIONS, AMSGrad
 
 # What the command line calls it -> the table.

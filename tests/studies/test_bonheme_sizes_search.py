@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vaescope.fondue import Answer, SearchResult
+from vaescope.sizing import Answer, SearchResult
 from vaescope.studies.bonheme_sizes_search import (
     CELEBA,
     DSPRITES,

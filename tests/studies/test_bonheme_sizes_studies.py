@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from vaescope.report.study_plots import plots_and_pictures
+from vaescope.reporting.study_plots import plots_and_pictures
 from vaescope.studies import bonheme_sizes_dimensions, bonheme_sizes_elbows, bonheme_sizes_tables
 from vaescope.studies.study import Cell, Findings, Scale
 

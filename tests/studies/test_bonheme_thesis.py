@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from vaescope.runs import Run
-from vaescope.runs.sweep import Sweep, jobs_of
 from vaescope.studies import bonheme_settings as settings
 from vaescope.studies.bonheme_classifier import STUDIES as CLASSIFIER
 from vaescope.studies.bonheme_correlation import STUDIES as CORRELATION
@@ -24,6 +23,7 @@ from vaescope.studies.bonheme_similarity import STUDIES as SIMILARITY
 from vaescope.studies.bonheme_types import STUDIES as TYPES
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Findings, Scale, Study
+from vaescope.sweeps.specification import Sweep, jobs_of
 
 ALL = {study.name: study for study in (*IDENTIFIABLE, *TYPES, *DEPENDENCE, *CORRELATION, *SIMILARITY, *CLASSIFIER)}
 LONG = ("bonheme-chapter5", "bonheme-figure6.5")

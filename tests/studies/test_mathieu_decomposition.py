@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.distributions import Normal, StudentT
 
-from vaescope.representation import Representation
+from vaescope.codes import Representation
 from vaescope.studies import Findings, Lines, Matrix, Pictures, Scale
 from vaescope.studies.mathieu_pinwheel import STUDIES as PINWHEEL
 from vaescope.studies.mathieu_pinwheel import clusters, density, measured

@@ -12,9 +12,9 @@ import pytest
 
 from vaescope.data import DATASETS
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.runs.sweep import Sweep
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Reproduction, Scale, Study, published_cells, reproduce
 from vaescope.studies.study import renamed
+from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.runs.sweep import Sweep, jobs_of
 from vaescope.studies import STUDIES, Cell, Findings, Scale, Study, reproduce
 from vaescope.studies.bonheme_sizes_search import subjects
+from vaescope.sweeps.specification import Sweep, jobs_of
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.divergence import latent_rate
 

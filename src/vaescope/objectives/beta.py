@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
 from vaescope.objectives.strengths import require

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.aggregate import log_mixture
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.mmd import latent_mmd

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import log_softmax
 
 from vaescope.errors import ConfigurationError
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.nets.sizes import check_sizes
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective

@@ -8,11 +8,11 @@ from typing import Any
 
 from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
-from vaescope.runs.jobs import one_thread
-from vaescope.runs.sweeping import device_of
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Cell, Findings, Reproduction, Scale, Study
+from vaescope.sweeps.execute import one_thread
+from vaescope.sweeps.run import device_of
 
 # Each holds studies of one document, as `STUDIES`; adding one is a file and a line.
 MODULES = (

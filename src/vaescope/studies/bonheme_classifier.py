@@ -10,13 +10,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vaescope.data import Dataset, open_dataset
+from vaescope.encoding import activations
+from vaescope.encoding.activations import layer_widths
 from vaescope.errors import DataError
 from vaescope.nets import initialise
-from vaescope.representation import activations
-from vaescope.representation.activations import layer_widths
 from vaescope.runs import Run
 from vaescope.runs.settings import Settings
-from vaescope.runs.sweeping import device_of
 from vaescope.similarity import SimilarityMap, layer_similarity
 from vaescope.studies.bonheme_settings import (
     BETA,
@@ -38,6 +37,7 @@ from vaescope.studies.bonheme_settings import (
 from vaescope.studies.bonheme_similarity import heatmap, map_cell
 from vaescope.studies.charts import Matrix
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.run import device_of
 from vaescope.training.order import BatchOrder
 
 BATCH, RATE = 64, 1e-4

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from vaescope.data import Dataset, open_dataset
+from vaescope.encoding import encode
 from vaescope.numerics.linalg import correlation, covariance
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
-from vaescope.representation import encode
 from vaescope.runs.settings import Settings
-from vaescope.runs.sweeping import device_of
 from vaescope.studies.bonheme_settings import (
     BETA,
     COLOUR,
@@ -36,6 +35,7 @@ from vaescope.studies.bonheme_settings import (
 )
 from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.run import device_of
 from vaescope.training import Member, Trainer
 
 THRESHOLD = 0.2  # figure 6.10

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vaescope.codes import Representation
 from vaescope.errors import DataError
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
-from vaescope.representation import Representation
 from vaescope.runs import Run
-from vaescope.runs.sweep import Sweep
 from vaescope.studies.bonheme_settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.specification import Sweep
 
 BINS = 40
 PRIORS = {"0": False, "learned": True}

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vaescope.codes import Representation
+from vaescope.encoding import encode
 from vaescope.regime import variable_types
-from vaescope.representation import Representation, encode
 from vaescope.runs import Run
-from vaescope.runs.subjects import data_of, some_of
-from vaescope.runs.sweep import Sweep
-from vaescope.runs.sweeping import device_of
+from vaescope.runs.resolve import data_of, some_of
 from vaescope.studies.study import Cell, Scale
+from vaescope.sweeps.run import device_of
+from vaescope.sweeps.specification import Sweep
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
 LATENTS, ITEMS = 10, 10_000

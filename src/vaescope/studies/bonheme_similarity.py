@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from vaescope.runs import Run
-from vaescope.runs.subjects import data_of
-from vaescope.runs.sweeping import device_of
+from vaescope.runs.resolve import data_of
 from vaescope.similarity import SimilarityMap, layer_similarity, sample_size_study
 from vaescope.similarity.pairs import CKA, PROCRUSTES
 from vaescope.studies.bonheme_settings import (
@@ -34,6 +33,7 @@ from vaescope.studies.bonheme_settings import (
 )
 from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.run import device_of
 
 FEATURES, REPEATS = 50, 5
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000)

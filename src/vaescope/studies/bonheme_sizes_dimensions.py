@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from vaescope.dimension import estimate, mle, neighbours
+from vaescope.encoding import activations, encode
 from vaescope.errors import DataError
-from vaescope.fondue import Evidence, IntrinsicDimension
 from vaescope.objectives import OBJECTIVES
 from vaescope.regime.combinations import MEAN, SAMPLED
 from vaescope.registry import plain
-from vaescope.representation import activations, encode
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure, measure
-from vaescope.runs.sweep import Sweep, name_of
-from vaescope.runs.sweeping import device_of
+from vaescope.runs.measurements import Measure, measure
+from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme_sizes_elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme_sizes_search import DSPRITES, Subject, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.run import device_of
+from vaescope.sweeps.specification import Sweep, name_of
 
 K = 20
 INVERSES, ESTIMATES, TWONN = "MLE, mean of inverses", "MLE, mean of estimates", "TwoNN"

@@ -9,12 +9,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from vaescope.fondue import Elbow, elbow
-from vaescope.fondue.keeping import CHECK_FILE, CHECK_PREFIX
 from vaescope.objectives import DIPII, OBJECTIVES, Beta
 from vaescope.registry import plain
 from vaescope.runs.configuration import hash_of
-from vaescope.runs.sweep import Sweep
+from vaescope.sizing import Elbow, elbow
+from vaescope.sizing.store import CHECK_FILE, CHECK_PREFIX
 from vaescope.studies.bonheme_sizes_search import (
     CELEBA,
     DSPRITES,
@@ -32,6 +31,7 @@ from vaescope.studies.bonheme_sizes_search import (
 )
 from vaescope.studies.charts import Lines
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.specification import Sweep
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32, 42)
 LARGE_SIZES = (*SIZES, 52, 62, 100, 150, 200)  # Celeba's

@@ -11,17 +11,17 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
-from vaescope.fondue import Answer, Latents, binary_search, search
-from vaescope.fondue.gaps import Gap, Information, IntrinsicDimension, Trace
-from vaescope.fondue.keeping import Readings, States, keep_time
-from vaescope.fondue.pool import Pool, Setup
-from vaescope.fondue.preparing import beginning, chosen_settings, folder_of, seats_for, shared_setup
-from vaescope.fondue.together import Quest, search_together
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
-from vaescope.runs.sweeping import device_of
-from vaescope.runs.workplace import locked
+from vaescope.runs.locks import locked
+from vaescope.sizing import Answer, Latents, binary_search, search
+from vaescope.sizing.gaps import Gap, Information, IntrinsicDimension, Trace
+from vaescope.sizing.model_pool import Pool, Setup
+from vaescope.sizing.multi_seed import Quest, search_together
+from vaescope.sizing.setup import beginning, chosen_settings, folder_of, seats_for, shared_setup
+from vaescope.sizing.store import Readings, States, keep_time
 from vaescope.studies.study import Cell, Scale
+from vaescope.sweeps.run import device_of
 from vaescope.training import Member
 
 TRACE, INFORMATION, SPREAD, DIMENSION = "trace", "sorted information", "information", "dimension"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import torch
 
+from vaescope.codes import Representation
 from vaescope.numerics.polarised import TYPES
 from vaescope.regime import downstream
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS
 from vaescope.regime.downstream import Downstream
-from vaescope.representation import Representation
-from vaescope.runs.measuring import Measure, measure
+from vaescope.runs.measurements import Measure, measure
 from vaescope.studies.bonheme_settings import (
     BETA,
     BETA_TC,

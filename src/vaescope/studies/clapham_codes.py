@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from vaescope.codes import Representation
 from vaescope.regime import collapse
-from vaescope.representation import Representation
 from vaescope.similarity import SimilarityMap, group_similarity
 from vaescope.studies.charts import Chart, Histograms, Matrix
 from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, encoded, trained

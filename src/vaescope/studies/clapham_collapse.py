@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from vaescope.numerics.polarised import TYPES
 from vaescope.regime import point_of_total_collapse
 from vaescope.runs import Run
-from vaescope.runs.measuring import measure as measured
+from vaescope.runs.measurements import measure as measured
 from vaescope.studies.charts import Chart, Lines
 from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, Task, measure, trained
 from vaescope.studies.study import Cell, Findings, Scale, Study

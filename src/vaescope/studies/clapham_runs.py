@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset, open_dataset
-from vaescope.representation import Representation, encode
+from vaescope.encoding import encode
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
-from vaescope.runs.sweeping import device_of
+from vaescope.runs.measurements import Measure
 from vaescope.studies.study import Scale
+from vaescope.sweeps.run import device_of
+from vaescope.sweeps.specification import Sweep
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
 TITLES = {"vae": "VAE", "vgon": "VGON"}

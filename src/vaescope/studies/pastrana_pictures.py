@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.data import Dataset, Subset
-from vaescope.representation import Traversal, encode, traversals, traverse
-from vaescope.representation.encode import conditions_of
+from vaescope.encoding import Traversal, encode, traversals, traverse
+from vaescope.encoding.encode import conditions_of
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure, measure
+from vaescope.runs.measurements import Measure, measure
 from vaescope.studies.charts import Pictures
 from vaescope.studies.pastrana_runs import CHOSEN, CONDITIONAL, PLAIN, QUICK_CHOSEN, Material, of_images
 from vaescope.studies.study import Cell, Findings, Scale, Study

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from vaescope.runs import Run
-from vaescope.runs.sweep import name_of
 from vaescope.studies.charts import Lines
 from vaescope.studies.rolinek_runs import (
     DISENTANGLEMENT,
@@ -21,6 +20,7 @@ from vaescope.studies.rolinek_runs import (
 )
 from vaescope.studies.rolinek_tables import CHOSEN
 from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.sweeps.specification import name_of
 
 RATIOS = (1.0, 1.2, 1.5, 2.0)
 RESTARTS = 8, 10

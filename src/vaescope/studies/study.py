@@ -12,13 +12,13 @@ from typing import Any
 from vaescope.checks import finite_number, whole_number
 from vaescope.data import DATASETS, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
+from vaescope.notebook import Shown
 from vaescope.runs import Run
 from vaescope.runs.record import COMPLETE, FAILURE_FILE
 from vaescope.runs.store import DEFAULT_FOLDER
-from vaescope.runs.sweep import Sweep, jobs_of, name_of
-from vaescope.runs.sweeping import device_of, runs_of, train_jobs
-from vaescope.showing import Shown
 from vaescope.studies.charts import Chart
+from vaescope.sweeps.run import device_of, runs_of, train_jobs
+from vaescope.sweeps.specification import Sweep, jobs_of, name_of
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)
