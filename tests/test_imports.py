@@ -1,4 +1,4 @@
-"""What import-linter cannot see: no file is read with pickle, and the array floor loads no model, data set or training."""
+"""What import-linter cannot see: no pickle is read, and the array floor loads no model, data set or training."""
 
 from __future__ import annotations
 

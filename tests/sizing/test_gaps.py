@@ -26,7 +26,6 @@ from vaescope.models import Architecture, Linear
 from vaescope.nets import MLP
 from vaescope.numerics import renyi
 from vaescope.regime import mean_and_sampled
-from vaescope.registry import plain, resolve
 from vaescope.sizing.gaps import AVERAGINGS, GAPS, Evidence, Gap, Information, IntrinsicDimension, Reading, Trace, read
 
 ITEMS = 2000
@@ -349,10 +348,10 @@ def test_what_is_no_gap_is_refused(gap: Any) -> None:
 
 @pytest.mark.parametrize("name", sorted(GAPS))
 def test_a_gap_comes_back_from_what_is_written_down(name: str) -> None:
-    gap = resolve(GAPS, name, "gap")
-    written = json.loads(json.dumps(plain(GAPS, gap, "gap")))
+    gap = GAPS.resolve(name)
+    written = json.loads(json.dumps(GAPS.plain(gap)))
     assert written["name"] == name
-    assert resolve(GAPS, written, "gap") == gap
+    assert GAPS.resolve(written) == gap
     assert resolve(GAPS, {"name": name, "threshold": 0.5}, "gap").threshold == 0.5
 
 

@@ -10,10 +10,12 @@ from torch import Tensor
 from vaescope.models.forward_pass import Pass
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
+@OBJECTIVES.register("beta", summary="reconstruction + beta KL; beta = 1 is the ELBO", source="Bonheme, eq. 4.25")
 @dataclass(frozen=True)
 class Beta(Objective):
     """-E[log p(x|z)] + beta KL(q(z|x) || p(z)); a deterministic code has no rate."""

@@ -14,7 +14,6 @@ from vaescope.data import open_dataset
 from vaescope.data.dataset import describe
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
-from vaescope.registry import plain
 from vaescope.runs.locks import locked
 from vaescope.runs.settings import Settings
 from vaescope.sizing.axes import LATENTS, axis_over
@@ -116,7 +115,7 @@ def fondue(
                 **setup.architecture.plain(),
                 **dataclasses.asdict(setup.plan),
                 "learning_rate": rate,
-                "objective": plain(OBJECTIVES, objective, "objective"),
+                "objective": OBJECTIVES.plain(objective),
             },
         )
         if folder is not None:

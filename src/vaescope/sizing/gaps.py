@@ -20,6 +20,7 @@ from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
 from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
+from vaescope.registry import PartRegistry
 
 AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
 CHUNK = 1024  # codes decoded at once
@@ -62,6 +63,12 @@ class Gap(Protocol):
         """The gap of one trained model, as its two terms or as a number."""
 
 
+GAPS: PartRegistry[Gap] = PartRegistry("gap", "vaescope.gaps")
+
+
+@GAPS.register(
+    "trace", summary="difference of the traces of sampled and mean codes", source="Bonheme, Algorithms 1 and 2"
+)
 @dataclass(frozen=True)
 class Trace:
     """Tr Var[Z] - Tr Var[M], the gap of FONDUE (Bonheme, theorem 8.3.1, Algorithms 1 and 2).
@@ -83,6 +90,11 @@ class Trace:
         return Reading(sampled, mean)
 
 
+@GAPS.register(
+    "dimension",
+    summary="difference of the intrinsic dimensions of sampled and mean codes",
+    source="Bonheme, Algorithms 5 and 6",
+)
 @dataclass(frozen=True)
 class IntrinsicDimension:
     """IDE_Z - IDE_M, maximum likelihood estimates with `k` neighbours, on the codes' device (Bonheme, Algorithms 5-6).
@@ -115,6 +127,7 @@ class IntrinsicDimension:
             raise DataError(f"the {name} codes have no intrinsic dimension: {error}") from error
 
 
+@GAPS.register("information", summary="difference of matrix-based Rényi entropies", source="Bonheme, section 8.4.2")
 @dataclass(frozen=True)
 class Information:
     """H(z) - I(x, x_hat), matrix-based Rényi entropies of order `alpha` in bits (FONDUE_IB; Bonheme, section 8.4.2).
@@ -162,9 +175,6 @@ class Information:
         step = 10**self.decimals
         # Whole steps have exact sums. A term that rounding alone keeps below a step is on it.
         return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
-
-
-GAPS: dict[str, type[Any]] = {"dimension": IntrinsicDimension, "information": Information, "trace": Trace}
 
 
 def read(gap: Gap | Callable[[Evidence], Reading | float], evidence: Evidence) -> Reading:

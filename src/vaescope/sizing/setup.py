@@ -18,7 +18,6 @@ from vaescope.errors import ConfigurationError, DataError
 from vaescope.models import check_latents
 from vaescope.nets import Conv
 from vaescope.objectives import strengths
-from vaescope.registry import plain, resolve
 from vaescope.runs.configuration import hash_of
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.sizing.axes import LATENTS, Axis
@@ -89,7 +88,7 @@ def default_rate(setup: Setup) -> float:
 
 def chosen_gap(gap: Any) -> Any:
     """The gap by name or table, or the caller's own."""
-    found = resolve(GAPS, gap, "gap")
+    found = GAPS.resolve(gap)
     if not callable(found) or isinstance(found, type):
         raise ConfigurationError(
             f"gap must be one of {', '.join(GAPS)}, or a function or object that takes the evidence, got {gap!r}."
@@ -165,7 +164,7 @@ def folder_of(runs: str | Path | None, setup: Setup, data: dict[str, Any], gap: 
     """
     if runs is None or type(gap) not in GAPS.values():
         return None
-    plan = {**dataclasses.asdict(setup.plan), "optimiser": plain(OPTIMISERS, setup.plan.optimiser, "optimiser")}
+    plan = {**dataclasses.asdict(setup.plan), "optimiser": OPTIMISERS.plain(setup.plan.optimiser)}
     table = {
         "data": data["fingerprint"],
         "items": setup.data.fingerprint,
@@ -173,6 +172,6 @@ def folder_of(runs: str | Path | None, setup: Setup, data: dict[str, Any], gap: 
         "plan": {name: plan[name] for name in ("batch", "optimiser", "precision")},
         "period": setup.period,
         "probe_items": setup.probe_items,
-        "gap": {name: value for name, value in plain(GAPS, gap, "gap").items() if name != "threshold"},
+        "gap": {name: value for name, value in GAPS.plain(gap).items() if name != "threshold"},
     }
     return Path(runs) / f"{PREFIX}{hash_of(table)}"

@@ -12,7 +12,6 @@ from typing import Any
 from vaescope.checks import without_infinities
 from vaescope.errors import RunError
 from vaescope.objectives import OBJECTIVES
-from vaescope.registry import plain
 from vaescope.runs.configuration import hash_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.locks import make_folder, remove_leftovers
@@ -31,7 +30,7 @@ PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
 def name_of(member: Member) -> str:
     """A hash of what is a model's own."""
     table = dataclasses.asdict(member)
-    return hash_of({**table, "objective": plain(OBJECTIVES, member.objective, "objective")})
+    return hash_of({**table, "objective": OBJECTIVES.plain(member.objective)})
 
 
 class Readings(MutableMapping[Key, Reading]):

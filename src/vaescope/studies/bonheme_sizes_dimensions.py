@@ -10,7 +10,6 @@ from vaescope.encoding import activations, encode
 from vaescope.errors import DataError
 from vaescope.objectives import OBJECTIVES
 from vaescope.regime.combinations import MEAN, SAMPLED
-from vaescope.registry import plain
 from vaescope.runs import Run
 from vaescope.runs.measurements import Measure, measure
 from vaescope.sizing import Evidence, IntrinsicDimension
@@ -96,7 +95,7 @@ def _during_training(scale: Scale, subject: Subject) -> list[Cell]:
             subject.source,
             {**settings_of(scale), "monitor_every": 0, "epochs": count},
             {"learning_rate": rate_of(scale), "latents": latents},
-            plain(OBJECTIVES, VAES.objective, "objective"),
+            OBJECTIVES.plain(VAES.objective),
             {"seed": scale.seed_list(*SEEDS)},
         )
         values: dict[str, list[float]] = {}

@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import Any
 
 from vaescope.objectives import DIPII, OBJECTIVES, Beta
-from vaescope.registry import plain
 from vaescope.runs.configuration import hash_of
 from vaescope.sizing import Elbow, elbow
 from vaescope.sizing.store import CHECK_FILE, CHECK_PREFIX
@@ -79,7 +78,7 @@ def sweep_of(scale: Scale, subject: Subject, panel: Panel) -> Sweep:
         subject.source,
         {**settings_of(scale, panel.connected), **model, **training},
         {"learning_rate": rate_of(scale)},
-        plain(OBJECTIVES, panel.objective, "objective"),
+        OBJECTIVES.plain(panel.objective),
         {"latents": sizes_of(scale, subject), "seed": scale.seed_list(*SEEDS)},
     )
 
