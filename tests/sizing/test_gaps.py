@@ -352,7 +352,7 @@ def test_a_gap_comes_back_from_what_is_written_down(name: str) -> None:
     written = json.loads(json.dumps(GAPS.plain(gap)))
     assert written["name"] == name
     assert GAPS.resolve(written) == gap
-    assert resolve(GAPS, {"name": name, "threshold": 0.5}, "gap").threshold == 0.5
+    assert GAPS.resolve({"name": name, "threshold": 0.5}).threshold == 0.5
 
 
 def test_the_thresholds_are_those_of_the_thesis() -> None:
