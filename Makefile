@@ -19,6 +19,7 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/training.py --peer $(PEERS)/bin/python

@@ -19,11 +19,11 @@ warnings.filterwarnings("ignore")
 import torch
 
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.errors import DataError, NonFiniteError
 from vaescope.models import Architecture
 from vaescope.objectives import Beta
 from vaescope.regime import Collapse, collapse, point_of_total_collapse
-from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
 BETAS = (0.5, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0)

@@ -26,17 +26,17 @@ from torch.nn.functional import avg_pool2d
 
 from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle
-from vaescope.fondue import fondue
-from vaescope.fondue.axes import Latents
-from vaescope.fondue.gaps import GAPS, Gap, Information, Reading, Trace
-from vaescope.fondue.pool import Key, Pool
-from vaescope.fondue.preparing import chosen_settings, shared_setup
-from vaescope.fondue.together import Quest, search_together
+from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.numerics import renyi
 from vaescope.objectives import Beta
-from vaescope.representation import encode
+from vaescope.sizing import fondue
+from vaescope.sizing.axes import Latents
+from vaescope.sizing.gaps import GAPS, Gap, Information, Reading, Trace
+from vaescope.sizing.model_pool import Key, Pool
+from vaescope.sizing.multi_seed import Quest, search_together
+from vaescope.sizing.setup import chosen_settings, shared_setup
 from vaescope.training import Member, Plan, Trainer
 
 PUBLISHED = {

@@ -16,11 +16,12 @@ warnings.filterwarnings("ignore")
 
 import torch
 
+from vaescope.codes import Representation
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.priors import ConditionalGaussian
 from vaescope.regime import variable_types
-from vaescope.representation import Representation, encode
 from vaescope.training import Member, Plan, Trainer
 
 LATENTS, FACTORS, RATE = 30, 5, 1e-4

@@ -20,12 +20,12 @@ warnings.filterwarnings("ignore")
 import torch
 
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.likelihoods import Gaussian
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Decomposition
 from vaescope.priors import Mixture
-from vaescope.representation import encode
 from vaescope.studies.mathieu_pinwheel import MEASURES, VARIANCE, measured
 from vaescope.training import AMSGrad, Member, Plan, Trainer
 

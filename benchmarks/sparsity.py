@@ -23,13 +23,13 @@ warnings.filterwarnings("ignore")
 import torch
 
 from vaescope.data import Dataset, open_dataset
+from vaescope.encoding import encode
 from vaescope.likelihoods import Laplace
 from vaescope.metrics.sparsity import hoyer
 from vaescope.models import Architecture
 from vaescope.nets import Conv
 from vaescope.objectives import Decomposition
 from vaescope.priors import Sparse
-from vaescope.representation import encode
 from vaescope.training import AMSGrad, Member, Plan, Row, Trainer
 
 NET = Conv(kernels=(4, 4, 4), channels=(32, 64, 128))

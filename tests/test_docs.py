@@ -17,11 +17,11 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (DOCS / "extend.md").read_text(encod
 
 @pytest.fixture(autouse=True)
 def _tables_as_they_were() -> Iterator[None]:
-    before = dict(OBJECTIVES), dict(PRIORS)
+    before = set(OBJECTIVES), set(PRIORS)
     yield
-    for table, entries in zip((OBJECTIVES, PRIORS), before, strict=True):
-        table.clear()
-        table.update(entries)
+    for registry, names in zip((OBJECTIVES, PRIORS), before, strict=True):
+        for name in set(registry) - names:
+            registry.unregister(name)
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.registry import lookup, plain, resolve
+from vaescope.registry import PartRegistry, lookup
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,24 @@ class Rounder(Circle):
     pass
 
 
-TABLE: dict[str, type[Any]] = {"circle": Circle, "dot": Dot}
+SHAPES: PartRegistry[Any] = PartRegistry("shape", "vaescope.shapes")
+SHAPES.register("circle", summary="round", source="Euclid")(Circle)
+SHAPES.register("dot", summary="a point")(Dot)
 
 
 def test_a_known_name_is_found() -> None:
-    assert lookup(TABLE, "dot", "shape") is Dot
+    assert SHAPES["dot"] is Dot
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
     words = r"^shape must be one of circle, dot; got 'cirlce'\. Did you mean 'circle'\?$"
     with pytest.raises(UnknownNameError, match=words):
-        lookup(TABLE, "cirlce", "shape")
+        SHAPES["cirlce"]
 
 
 def test_a_name_far_from_all_has_no_hint() -> None:
     with pytest.raises(UnknownNameError, match=r"got 'zzz'\.$"):
-        lookup(TABLE, "zzz", "shape")
+        lookup({"circle": 1}, "zzz", "shape")
 
 
 @pytest.mark.parametrize(
@@ -57,17 +59,17 @@ def test_a_name_far_from_all_has_no_hint() -> None:
     ],
 )
 def test_a_name_a_table_and_an_instance_are_resolved(value: Any, expected: Any) -> None:
-    assert resolve(TABLE, value, "shape") == expected
+    assert SHAPES.resolve(value) == expected
 
 
 def test_an_instance_is_itself() -> None:
     circle = Circle()
-    assert resolve(TABLE, circle, "shape") is circle
+    assert SHAPES.resolve(circle) is circle
 
 
 def test_resolving_does_not_change_the_table_it_is_given() -> None:
     value = {"name": "circle", "corners": [1]}
-    resolve(TABLE, value, "shape")
+    SHAPES.resolve(value)
     assert value == {"name": "circle", "corners": [1]}
 
 
@@ -81,17 +83,28 @@ def test_resolving_does_not_change_the_table_it_is_given() -> None:
 )
 def test_a_bad_table_is_named(value: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
-        resolve(TABLE, value, "shape")
+        SHAPES.resolve(value)
     assert words in str(refusal.value)
 
 
 @pytest.mark.parametrize("value", [Circle(), Circle(2.5, (1, (2, 3))), Dot()])
 def test_what_is_written_down_builds_an_equal_instance(value: Any) -> None:
-    written = json.loads(json.dumps(plain(TABLE, value, "shape")))
-    assert resolve(TABLE, written, "shape") == value
+    written = json.loads(json.dumps(SHAPES.plain(value)))
+    assert SHAPES.resolve(written) == value
 
 
 @pytest.mark.parametrize("value", [3, Rounder(), None])
 def test_what_no_table_holds_cannot_be_written_down(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"one of circle, dot.*got {type(value).__name__}. Register it first"):
-        plain(TABLE, value, "shape")
+    with pytest.raises(ConfigurationError, match=f"circle, dot.*{type(value).__name__}"):
+        SHAPES.plain(value)
+
+
+def test_an_entry_has_its_summary_and_source() -> None:
+    entry = SHAPES.entry("circle")
+    assert (entry.summary, entry.source, entry.variant) == ("round", "Euclid", Circle)
+
+
+def test_a_name_is_registered_once() -> None:
+    with pytest.raises(ConfigurationError, match="circle"):
+        SHAPES.register("circle", summary="another")(Rounder)
+    assert SHAPES.register("circle", summary="round", source="Euclid")(Circle) is Circle

@@ -1,53 +1,143 @@
-"""Variants by name: look one up, build it from a name or a table, and write it down again."""
+"""Variants by name: one registry for each kind of part, filled by our packages and by installed plug-ins."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
 
 from vaescope.errors import ConfigurationError, unknown_name
 
-Entry = TypeVar("Entry")
+Variant = TypeVar("Variant")
+Part = TypeVar("Part")
 
 
-def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    """The entry called `name`, or an error that lists the known names."""
+@dataclass(frozen=True)
+class Entry(Generic[Variant]):
+    """A registered variant.
+
+    Attributes:
+        summary: What it is, in a few words.
+        source: The document and equation that it follows.
+    """
+
+    name: str
+    summary: str
+    source: str
+    variant: Variant
+
+
+class Registry(Mapping[str, Variant]):
+    """Variants of one kind by name.
+
+    A plug-in package adds a variant through an entry point of the group `group`, whose name is the variant's name and
+    whose value is the registered object. Its name is known from the metadata; the package is imported on first use.
+    """
+
+    def __init__(self, kind: str, group: str) -> None:
+        self.kind, self.group = kind, group
+        self._entries: dict[str, Entry[Variant]] = {}
+
+    def register(self, name: str, *, summary: str, source: str = "") -> Callable[[Variant], Variant]:
+        """Decorate a class or function to make it known by a name."""
+
+        def enter(variant: Variant) -> Variant:
+            known = self._entries.get(name)
+            if known is not None and known.variant is not variant:
+                raise ConfigurationError(f"{self.kind} {name!r} is registered already, by {known.variant!r}.")
+            self._entries[name] = Entry(name, summary, source, variant)
+            return variant
+
+        return enter
+
+    def unregister(self, name: str) -> None:
+        """Forget a variant that was registered in this process."""
+        del self._entries[name]
+
+    def entry(self, name: str) -> Entry[Variant]:
+        """The variant with its summary and source; an unknown name raises an error that lists the known ones."""
+        if name not in self._entries and name in self._plug_ins:
+            variant = self._plug_ins[name].load()
+            if name not in self._entries:
+                self.register(name, summary=_first_line(variant))(variant)
+        if name not in self._entries:
+            raise unknown_name(self.kind, name, self)
+        return self._entries[name]
+
+    def distribution(self, name: str) -> str | None:
+        """The plug-in package that a variant comes from, as 'name version'; None for our own variants."""
+        found = self._plug_ins[name].dist if name in self._plug_ins else None
+        return None if found is None else f"{found.name} {found.version}"
+
+    @cached_property
+    def _plug_ins(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def __getitem__(self, name: str) -> Variant:
+        return self.entry(name).variant
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._plug_ins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._entries, *self._plug_ins}))
+
+    def __len__(self) -> int:
+        return len({*self._entries, *self._plug_ins})
+
+
+class PartRegistry(Registry[type[Part]], Generic[Part]):
+    """Variants that are data classes: instances are built from names and tables, and written as tables."""
+
+    def resolve(self, value: Part | str | Mapping[str, Any]) -> Part:
+        """An instance from a name, from `{"name": ..., option: value}`, or the instance itself."""
+        if isinstance(value, str):
+            value = {"name": value}
+        if not isinstance(value, Mapping):
+            return value
+        if "name" not in value:
+            raise ConfigurationError(f"{self.kind} given as a table must have a 'name', got {dict(value)!r}.")
+        options = {key: _frozen(option) for key, option in value.items() if key != "name"}
+        variant: type[Any] = self[value["name"]]
+        known = {field.name for field in dataclasses.fields(variant)}
+        for option in options:
+            if option not in known:
+                takes = ", ".join(sorted(known)) or "none"
+                raise ConfigurationError(
+                    f"{self.kind} {value['name']!r} takes the options {takes}; got {option!r}. "
+                    "Remove it or correct its name."
+                )
+        return variant(**options)
+
+    def plain(self, part: Any) -> dict[str, Any]:
+        """The table from which `resolve` builds an equal instance: its name and its options."""
+        return {"name": self.name_of(part), **{f.name: getattr(part, f.name) for f in dataclasses.fields(part)}}
+
+    def name_of(self, part: object) -> str:
+        """The name under which the class of an instance is registered."""
+        for name, entry in self._entries.items():
+            if type(part) is entry.variant:
+                return name
+        raise ConfigurationError(
+            f"{self.kind} must be one of {', '.join(self)} to be kept in a run, got {type(part).__name__}. "
+            f"Register its class first, with the decorator `register`."
+        )
+
+
+def lookup(table: Mapping[str, Variant], name: str, kind: str) -> Variant:
+    """The entry of a plain table called `name`, or an error that lists the known names."""
     if name not in table:
         raise unknown_name(kind, name, table)
     return table[name]
 
 
-def resolve(table: Mapping[str, type[Any]], value: Any, kind: str) -> Any:
-    """An instance from a name, from `{"name": ..., option: value}`, or the instance itself."""
-    if isinstance(value, str):
-        value = {"name": value}
-    if not isinstance(value, Mapping):
-        return value
-    options = {key: _frozen(option) for key, option in value.items() if key != "name"}
-    if "name" not in value:
-        raise ConfigurationError(f"{kind} given as a table must have a 'name', got {dict(value)!r}.")
-    variant = lookup(table, value["name"], kind)
-    known = {field.name for field in dataclasses.fields(variant)}
-    for option in options:
-        if option not in known:
-            takes = ", ".join(sorted(known)) or "none"
-            raise ConfigurationError(
-                f"{kind} {value['name']!r} takes the options {takes}; got {option!r}. Remove it or correct its name."
-            )
-    return variant(**options)
-
-
-def plain(table: Mapping[str, type[Any]], value: Any, kind: str) -> dict[str, Any]:
-    """The table from which `resolve` builds an equal instance: its name and its options."""
-    for name, variant in table.items():
-        if type(value) is variant:
-            return {"name": name, **{f.name: getattr(value, f.name) for f in dataclasses.fields(value)}}
-    raise ConfigurationError(
-        f"{kind} must be one of {', '.join(sorted(table))} to be kept in a run, got {type(value).__name__}. "
-        f"Register it first: add it to the table of its package under a name."
-    )
+def _first_line(variant: object) -> str:
+    return (variant.__doc__ or "").strip().partition("\n")[0]
 
 
 def _frozen(value: Any) -> Any:
+    """Lists, which tables have, as tuples, which data classes hold."""
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

@@ -12,9 +12,9 @@ import pytest
 from vaescope.cli import main
 from vaescope.data import Dataset
 from vaescope.runs import Run, summary
-from vaescope.runs.sweep import Sweep
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Measurement, Study, StudyContext
 from vaescope.studies.bonheme_identifiable import STUDIES as IDENTIFIABLE
+from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 

@@ -19,7 +19,7 @@ import vaescope as vs
 from vaescope.cli import app
 from vaescope.errors import RunError, VaescopeError
 from vaescope.runs import Run, fit_many
-from vaescope.showing import columns_of
+from vaescope.tables import columns_of
 from vaescope.training import Member
 
 RUNNER = CliRunner()

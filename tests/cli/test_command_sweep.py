@@ -13,9 +13,9 @@ import pytest
 
 from vaescope.cli import main
 from vaescope.cli.sweep import _print_plan
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Job
-from vaescope.runs.sweeping import SweepPlan
+from vaescope.runs.measurements import Measure
+from vaescope.sweeps.run import SweepPlan
+from vaescope.sweeps.specification import Job
 from vaescope.training import Member
 
 TEXT = """

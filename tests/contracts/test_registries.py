@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,18 @@ from typer.testing import CliRunner
 from vaescope.cli import app, variants
 from vaescope.data import DATASETS, open_dataset
 from vaescope.errors import UnknownNameError
-from vaescope.fondue import GAPS
 from vaescope.likelihoods import LIKELIHOODS, Gaussian
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import INITIALISATIONS, MLP, NETS, Conv, FullyConnected
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
-from vaescope.registry import lookup, plain, resolve
+from vaescope.registry import lookup
+from vaescope.sizing import GAPS
 from vaescope.training import OPTIMISERS, PRECISIONS, AMSGrad
 
 # What the command line calls it -> the table.
-TABLES: dict[str, Mapping[str, Any]] = {
+TABLES: dict[str, Any] = {
     "data": DATASETS,
     "gap": GAPS,
     "initialisation": INITIALISATIONS,
@@ -77,12 +76,12 @@ def test_every_variant_with_options_is_a_frozen_data_class(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "name"), VARIANTS)
 def test_a_variant_comes_back_from_what_is_written_down(kind: str, name: str) -> None:
     table = TABLES[kind]
-    variant = resolve(table, name, kind)
+    variant = table.resolve(name)
     assert type(variant) is table[name]
-    written = json.loads(json.dumps(plain(table, variant, kind)))
+    written = json.loads(json.dumps(table.plain(variant)))
     assert written["name"] == name
-    assert resolve(table, written, kind) == variant
-    assert resolve(table, variant, kind) is variant
+    assert table.resolve(written) == variant
+    assert table.resolve(variant) is variant
 
 
 @pytest.mark.parametrize(
@@ -98,8 +97,8 @@ def test_a_variant_comes_back_from_what_is_written_down(kind: str, name: str) ->
     ids=repr,
 )
 def test_options_come_back_too(kind: str, variant: Any) -> None:
-    written = json.loads(json.dumps(plain(TABLES[kind], variant, kind)))
-    assert resolve(TABLES[kind], written, kind) == variant
+    written = json.loads(json.dumps(TABLES[kind].plain(variant)))
+    assert TABLES[kind].resolve(written) == variant
 
 
 def test_an_architecture_comes_back_from_what_is_written_down() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-import vaescope.dimension.points as points
+import vaescope.dimension.neighbour_distances as points
 from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle, mle_sweep, neighbours, twonn
 from vaescope.errors import ConfigurationError, DataError

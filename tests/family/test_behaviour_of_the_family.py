@@ -7,11 +7,11 @@ from statistics import fmean
 import pytest
 
 from vaescope.data import Dataset, open_dataset
+from vaescope.encoding import encode
 from vaescope.likelihoods import Gaussian
 from vaescope.metrics import distance_to_orthogonality, neighbours
 from vaescope.models import Architecture
 from vaescope.objectives import Beta
-from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
 pytestmark = pytest.mark.slow

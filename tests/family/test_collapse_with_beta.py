@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from vaescope.data import Dataset, open_dataset
+from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.regime import Collapse, collapse, point_of_total_collapse
-from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from vaescope.codes import Representation
 from vaescope.data import open_dataset
 from vaescope.data.arrays import from_array
+from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.regime import VariableTypes, variable_types
-from vaescope.representation import Representation, encode
 from vaescope.training import Member, Plan, Trainer
 
 pytestmark = pytest.mark.slow

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
+from vaescope.codes import Representation
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.likelihoods import Gaussian
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Decomposition
 from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
-from vaescope.representation import Representation, encode
 from vaescope.training import AMSGrad, Member, Plan, Trainer
 
 pytestmark = pytest.mark.slow

@@ -13,13 +13,13 @@ from scipy.stats import kstest, norm
 from torch import Tensor
 
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.likelihoods import Laplace
 from vaescope.metrics.sparsity import hoyer
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Decomposition
 from vaescope.priors import Sparse
-from vaescope.representation import encode
 from vaescope.training import AMSGrad, Member, Plan, Trainer
 
 pytestmark = pytest.mark.slow

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.errors import NonFiniteError
 from vaescope.models import Architecture
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
-from vaescope.representation import encode
 from vaescope.runs import fit_many
 from vaescope.training import Member, Plan, Trainer
+from vaescope.training.batches import Feed
 from vaescope.training.evaluate import evaluate
-from vaescope.training.feed import Feed
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),

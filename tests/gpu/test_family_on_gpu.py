@@ -9,11 +9,11 @@ import torch
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import pixel_shares
+from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import DIPII, Annealed, Beta, BetaTC, Decomposition, Factor
 from vaescope.priors import Anisotropic
-from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
 pytestmark = [

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from vaescope.data import open_dataset
-from vaescope.fondue import fondue
 from vaescope.nets import MLP
+from vaescope.sizing import fondue
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from vaescope.codes import Representation
 from vaescope.data import open_dataset
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.regime import collapse, mean_and_sampled, mutual_information_bound, variable_types
-from vaescope.representation import Representation
 from vaescope.training import Member, Plan, Trainer
 
 pytestmark = [

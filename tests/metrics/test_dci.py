@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from reference.reference_dci import completeness, disentanglement
 from vaescope.errors import DataError, UnknownNameError
 from vaescope.metrics.dci import concentration, dci
-from vaescope.metrics.labelled import labelled
+from vaescope.metrics.inputs import labelled
 
 
 def world(items: int = 600, seed: int = 0, classes: tuple[int, ...] = (3, 4, 5)) -> np.ndarray:

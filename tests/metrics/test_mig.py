@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
 from reference import reference_mig
-from vaescope.metrics.labelled import labelled
+from vaescope.metrics.inputs import labelled
 from vaescope.metrics.mig import information_matrix, mig, mig_sup
 from vaescope.numerics.information import discretise
 

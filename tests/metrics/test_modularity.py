@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from reference import reference_modularity
 from vaescope.errors import DataError
-from vaescope.metrics.labelled import labelled
+from vaescope.metrics.inputs import labelled
 from vaescope.metrics.modularity import _area, explicitness, modularity
 
 

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from reference.reference_neighbours import deviation, predictability
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.labelled import labelled
+from vaescope.metrics.inputs import labelled
 from vaescope.metrics.neighbours import nearest_in_order, neighbours
 
 

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from reference import reference_orthogonality
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import from_array
+from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.likelihoods import Gaussian
 from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
 from vaescope.models import MODELS, Architecture, Linear
 from vaescope.nets import MLP, Conv
-from vaescope.representation import encode
 
 SMALL = MLP((8,), (8,), decoder_activation="tanh")
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vaescope.data import Dataset, Factors, open_dataset
+from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics.factor_vae import factor_vae
+from vaescope.metrics.inputs import Labelled, labelled
 from vaescope.metrics.irs import irs
-from vaescope.metrics.labelled import Labelled, labelled
 from vaescope.metrics.sampling import Cells, Grid, Items, blocks
 from vaescope.models.linear import Linear
-from vaescope.representation import encode
 
 SIZES = (3, 1, 4, 2)
 VARYING = (0, 2, 3)

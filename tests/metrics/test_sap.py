@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from reference.reference_sap import machine, predictions, squared_correlation
 from vaescope.errors import DataError, UnknownNameError
-from vaescope.metrics.labelled import labelled
+from vaescope.metrics.inputs import labelled
 from vaescope.metrics.sap import COST, _machines, _Problems, sap
 
 

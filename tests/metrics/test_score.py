@@ -9,7 +9,7 @@ import pytest
 
 from vaescope.errors import ConfigurationError
 from vaescope.metrics import Score, mig
-from vaescope.metrics.labelled import Labelled, labelled
+from vaescope.metrics.inputs import Labelled, labelled
 from vaescope.metrics.mcc import mcc
 from vaescope.metrics.neighbours import neighbours
 from vaescope.metrics.score import WIDTH, Measured, evaluate

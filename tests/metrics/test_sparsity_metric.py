@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import reference_sparsity
+from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics.sparsity import class_activation, hoyer
-from vaescope.representation import Representation
 
 
 def codes_of(items: int = 300, latents: int = 6, seed: int = 0) -> np.ndarray:

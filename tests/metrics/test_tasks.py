@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from reference import reference_tasks
+from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.metrics.tasks import CLASSIFIERS, downstream_accuracy, sample_efficiency
-from vaescope.representation import Representation
 
 CLASSES = (2, 3, 5)
 

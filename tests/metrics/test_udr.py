@@ -11,10 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.metrics.udr import pairs, udr
 from vaescope.regime import collapse
-from vaescope.representation import Representation
 
 Table = list[list[float]]
 

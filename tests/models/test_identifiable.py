@@ -12,6 +12,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 
 from vaescope.data import open_dataset
 from vaescope.data.arrays import from_array
+from vaescope.encoding.encode import encode
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.likelihoods import Bernoulli
 from vaescope.models import Architecture, Identifiable
@@ -20,7 +21,6 @@ from vaescope.objectives import Beta, Context
 from vaescope.posteriors import Diagonal
 from vaescope.priors import ConditionalGaussian, Standard
 from vaescope.regime import variable_types
-from vaescope.representation.encode import encode
 from vaescope.runs import Run, fit
 
 FACTORS, LATENTS, ITEMS = 2, 3, 6

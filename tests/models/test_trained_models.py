@@ -14,6 +14,7 @@ from torch import nn
 
 from vaescope.data.arrays import from_array
 from vaescope.data.dataset import Dataset
+from vaescope.encoding.encode import encode
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
@@ -21,7 +22,6 @@ from vaescope.nets import MLP, Conv
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
-from vaescope.representation.encode import encode
 from vaescope.runs import Run, fit
 from vaescope.training import Member, Plan, Row, Trainer
 

@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.regime import MeanAndSampled, VariableTypes, mean_and_sampled, point_of_total_collapse, variable_types
-from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
 BETAS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

@@ -13,10 +13,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.numerics import counter
 from vaescope.regime.downstream import Downstream, downstream
-from vaescope.representation import Representation
 
 ITEMS = 900
 TYPES = ("active", "active", "mixed", "passive", "passive")

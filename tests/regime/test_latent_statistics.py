@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from vaescope.codes.chunks import _release_pages
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.moments import Spread
-from vaescope.regime.codes import _release_pages
 from vaescope.regime.statistics import BINS, InUnitsOfPrior, LatentStatistics
 
 ALPHA, EPSILON = 0.1, 0.01

@@ -12,10 +12,10 @@ import pytest
 import torch
 from sklearn.metrics import mutual_info_score
 
+from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import linalg
 from vaescope.regime.mean_and_sampled import mean_and_sampled
-from vaescope.representation import Representation
 
 TYPES = ("active", "passive", "mixed", "active", "passive", "mixed")
 GENERATOR = np.random.default_rng(0)

@@ -10,17 +10,18 @@ import pytest
 import torch
 
 from vaescope import diagnose
+from vaescope.codes import Representation
 from vaescope.data import open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.data.conditions import condition_table
+from vaescope.encoding import adapt, encode
 from vaescope.errors import DataError
-from vaescope.fondue.gaps import Evidence, Trace
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.priors import Anisotropic
 from vaescope.regime import collapse, delta_kl, mutual_information_bound, variable_types
-from vaescope.representation import Representation, adapt, encode
 from vaescope.runs import fit
+from vaescope.sizing.gaps import Evidence, Trace
 from vaescope.training import Member, Plan, Trainer
 
 SMALL = MLP((16,), (16,))

@@ -12,10 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.regime.statistics import LatentStatistics
 from vaescope.regime.variable_types import variable_types
-from vaescope.representation import Representation
 
 KINDS = ("active", "passive", "mixture", "intermediate", "active", "passive")
 TYPES = ("active", "passive", "mixed", "mixed", "active", "passive")

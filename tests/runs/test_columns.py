@@ -13,8 +13,8 @@ import vaescope as vs
 from vaescope.runs import Configuration, Settings, Store, columns, fit, summary
 from vaescope.runs.columns import listed
 from vaescope.runs.rows import rows_in, summary_row
-from vaescope.runs.sweep import Sweep, Trial
-from vaescope.runs.sweeping import run_sweep
+from vaescope.sweeps.run import run_sweep
+from vaescope.sweeps.specification import Sweep, Trial
 from vaescope.training import Member
 
 SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}

@@ -18,8 +18,8 @@ from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
 from vaescope.runs import Run, Settings, fit, fit_many
 from vaescope.runs import fitting as module
+from vaescope.runs.ensemble_folder import ENSEMBLES
 from vaescope.runs.rows import rows_in
-from vaescope.runs.workplace import ENSEMBLES
 from vaescope.training import Member, Trainer
 from vaescope.training.checkpoint import load_state
 

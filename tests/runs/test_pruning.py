@@ -14,11 +14,11 @@ import torch
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.data.conditions import condition_width
+from vaescope.diagnosis import compare, diagnose
+from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, DataError, LatentError, RunError, UnknownNameError
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import MLP
-from vaescope.report import compare, diagnose
-from vaescope.representation import encode
 from vaescope.runs import Configuration, Run, Split, Store, fit, summary
 from vaescope.runs.configuration import Pruning
 from vaescope.runs.journal import Journal

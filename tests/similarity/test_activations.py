@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from vaescope.data.arrays import from_array
+from vaescope.encoding import encode
+from vaescope.encoding.activations import activations, layer_widths
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.models import Architecture, Linear
-from vaescope.representation import encode
-from vaescope.representation.activations import activations, layer_widths
 
 ITEMS, LATENTS = 23, 4
 IMAGES = np.random.default_rng(0).integers(0, 256, (ITEMS, 1, 8, 8), dtype=np.uint8)

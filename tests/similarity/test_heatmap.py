@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from vaescope.encoding.activations import activations
 from vaescope.errors import DataError, UnknownNameError
 from vaescope.models import Architecture, Linear
-from vaescope.representation.activations import activations
 from vaescope.similarity import group_similarity, layer_similarity, linear_cka, procrustes
 
 ITEMS = 40

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.models import Linear
-from vaescope.representation import encode
 from vaescope.similarity import conservation, linear_cka, procrustes, sample_size_study
 
 GENERATOR = np.random.default_rng(0)

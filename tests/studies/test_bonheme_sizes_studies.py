@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from quick import found_once
 
-from vaescope.report.study_plots import plots_and_pictures
+from vaescope.reporting.study_plots import plots_and_pictures
 from vaescope.studies import bonheme_sizes_dimensions, bonheme_sizes_elbows, bonheme_sizes_tables
 from vaescope.studies.context import StudySettings
 from vaescope.studies.running import find

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from quick import found_once
 
-from vaescope.runs.sweep import Sweep, jobs_of
 from vaescope.studies import bonheme_settings as settings
 from vaescope.studies.bonheme_classifier import STUDIES as CLASSIFIER
 from vaescope.studies.bonheme_correlation import STUDIES as CORRELATION
@@ -25,6 +24,7 @@ from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.published import published_cells
 from vaescope.studies.requests import StudyRun
 from vaescope.studies.study import Findings, Study
+from vaescope.sweeps.specification import Sweep, jobs_of
 
 ALL = {study.name: study for study in (*IDENTIFIABLE, *TYPES, *DEPENDENCE, *CORRELATION, *SIMILARITY, *CLASSIFIER)}
 LONG = ("bonheme-chapter5", "bonheme-figure6.5")

@@ -13,7 +13,7 @@ import torch
 from quick import found_once
 from torch.distributions import Normal, StudentT
 
-from vaescope.representation import Representation
+from vaescope.codes import Representation
 from vaescope.studies import Findings, Lines, Matrix, Pictures, StudyContext, StudySettings
 from vaescope.studies.mathieu_pinwheel import STUDIES as PINWHEEL
 from vaescope.studies.mathieu_pinwheel import clusters, density, measured

@@ -18,7 +18,6 @@ from vaescope.cli import main
 from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.runs import Run
-from vaescope.runs.sweep import Sweep
 from vaescope.studies import (
     STUDIES,
     Cell,
@@ -38,6 +37,7 @@ from vaescope.studies.pieces import parse_share, plan_study
 from vaescope.studies.requests import MissingResults
 from vaescope.studies.results import Result, ResultKey
 from vaescope.studies.running import find
+from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 BETAS = (1.0, 2.0, 4.0)

@@ -12,7 +12,6 @@ import pytest
 
 from vaescope.data import DATASETS
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.runs.sweep import Sweep
 from vaescope.studies import (
     STUDIES,
     Cell,
@@ -28,6 +27,7 @@ from vaescope.studies import (
 from vaescope.studies.measurements import LAST_TEST
 from vaescope.studies.running import find
 from vaescope.studies.study import renamed
+from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 

@@ -11,9 +11,9 @@ import pytest
 from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.runs import Run
-from vaescope.runs.sweep import Sweep, jobs_of
 from vaescope.studies import STUDIES, Cell, Findings, Measurement, Study, StudyContext, StudySettings, reproduce
 from vaescope.studies.bonheme_sizes_search import subjects
+from vaescope.sweeps.specification import Sweep, jobs_of
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 

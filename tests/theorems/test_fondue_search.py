@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vaescope.fondue import binary_search, ladder, search, search_in_rounds
+from vaescope.sizing import binary_search, ladder, search, search_in_rounds
 
 BRISK = settings(max_examples=150, deadline=None)
 STARTS = st.integers(1, 200)

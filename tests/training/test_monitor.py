@@ -12,12 +12,12 @@ import torch
 from vaescope.data import open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.data.dataset import Dataset
+from vaescope.encoding import encode
 from vaescope.errors import CollapseWarning
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.regime import delta_kl
-from vaescope.representation import encode
 from vaescope.training import Member, Plan, Trainer
 
 ARCHITECTURE = Architecture(net=MLP((32,), (32,)), likelihood={"name": "gaussian", "variance": 0.1})

@@ -23,15 +23,15 @@ def compare(
     from vaescope.cli.diagnose import print_cards
     from vaescope.cli.files import check_file
     from vaescope.cli.tables import columns_of, print_json, print_table
-    from vaescope.report import compare as compare_subjects
+    from vaescope.diagnosis import compare as compare_subjects
 
     check_file(plot)
     found = compare_subjects(
         subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
     )
     if plot is not None:
-        from vaescope.report.comparison_plots import layer_plots, similarity_plot
-        from vaescope.report.page import write_plots
+        from vaescope.reporting.comparison_plots import layer_plots, similarity_plot
+        from vaescope.reporting.page import write_plots
 
         write_plots([similarity_plot(found), *layer_plots(found)], plot, "How alike are these models?")
     if json:

@@ -40,7 +40,7 @@ def diagnose(
     are named mean_0, variance_0, mean_1, ...
     """
     from vaescope.cli.tables import print_json, print_table
-    from vaescope.report import diagnose as diagnose_subject
+    from vaescope.diagnosis import diagnose as diagnose_subject
 
     wanted = metrics if metrics == "all" else [name for name in metrics.split(",") if name]
     options: dict[str, Any] = {"predict": predict, "metrics": wanted, "exclude": exclude, "seed": seed, "runs": runs}

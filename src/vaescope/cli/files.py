@@ -32,7 +32,7 @@ def check_file(path: str | None) -> None:
 
 def write_csv(rows: Sequence[dict[str, Any]], names: Sequence[str], file: Path) -> None:
     """The columns of the rows as a CSV file."""
-    from vaescope.showing import csv_text
+    from vaescope.tables import csv_text
 
     try:
         file.write_text(csv_text(rows, names), encoding="utf-8")

@@ -66,7 +66,7 @@ def fondue(
     Asked twice, it trains once; stopped, the same command goes on.
     """
     from vaescope.cli.tables import print_json
-    from vaescope.fondue import fondue as find
+    from vaescope.sizing import fondue as find
 
     options = parse_settings(settings or [])
     _check_before(check, over, plot)
@@ -121,8 +121,8 @@ def _check_before(check: bool, over: str, plot: str | None) -> None:
 
 def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str, Any]) -> Any:
     """The elbow among sizes around the answer, trained as the search was."""
-    from vaescope.fondue import default_sizes, elbow
     from vaescope.progress import saying
+    from vaescope.sizing import default_sizes, elbow
 
     sizes, rate = default_sizes(found.latents, found.dimensions), found.settings["learning_rate"]
     saying(f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {steps} steps each")
@@ -130,8 +130,8 @@ def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str,
 
 
 def _draw(found: Any, checked: Any, path: str) -> None:
-    from vaescope.report.figures import elbow_plot, fondue_plot
-    from vaescope.report.page import write_plots
+    from vaescope.reporting.figures import elbow_plot, fondue_plot
+    from vaescope.reporting.page import write_plots
 
     plots = [fondue_plot(found), *([] if checked is None else [elbow_plot(checked)])]
     write_plots(plots, path, f"How many latents for {found.data['name']}?")

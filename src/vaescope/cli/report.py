@@ -26,7 +26,7 @@ def report(
     """Write a page that opens from disk: verdict, a table of latents, sliders that decode in the browser, plots."""
     from vaescope.cli.files import check_file
     from vaescope.cli.tables import print_json
-    from vaescope.report import report as write_report
+    from vaescope.reporting import report as write_report
 
     check_file(output)
     wanted = metrics if metrics in (None, "all") else [name for name in metrics.split(",") if name]

@@ -67,11 +67,11 @@ def reproduce(
     from vaescope.cli.tables import print_json
     from vaescope.errors import ConfigurationError
     from vaescope.registry import lookup
-    from vaescope.report.studies import make_output, write_study
-    from vaescope.runs.sweeping import device_of
+    from vaescope.reporting.studies import make_output, write_study
     from vaescope.studies import STUDIES, StudySettings, StudyUnfinished, parse_share
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
+    from vaescope.sweeps.run import device_of
 
     if list_all:
         _print_list(json)
@@ -182,7 +182,7 @@ def _print_plans(plans: list[StudyPlan], json: bool) -> None:
 
 def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     from vaescope.cli.tables import columns_of, print_table
-    from vaescope.report.studies import told_rows
+    from vaescope.reporting.studies import told_rows
 
     rows = told_rows(found.rows())
     names = columns_of(rows)

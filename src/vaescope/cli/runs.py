@@ -133,7 +133,7 @@ def _meant(value: str) -> list[bool | int | float]:
 def _print_searches(folder: Path) -> None:
     # Looked for first: reading what a search found loads torch.
     if any(folder.glob("fondue-*")):
-        from vaescope.fondue.keeping import kept_results
+        from vaescope.sizing.store import kept_results
 
         for search in kept_results(folder):
             print(search["summary"])

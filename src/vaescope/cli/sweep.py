@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from vaescope.runs.sweeping import SweepPlan
+    from vaescope.sweeps.run import SweepPlan
 
 SHOWN = 40  # rows that people see; files and --json have all
 OPTION_OF = {"workers": "local", "address": "ray"}
@@ -33,8 +33,8 @@ def sweep(
     """Train a grid of runs, measure each, and show the table. Stopped, the same command goes on."""
     from vaescope.cli.files import check_file, write_csv
     from vaescope.cli.tables import columns_of, print_json
-    from vaescope.runs.sweep_file import read_sweep
-    from vaescope.runs.sweeping import plan, run_sweep
+    from vaescope.sweeps.run import plan, run_sweep
+    from vaescope.sweeps.toml import read_sweep
 
     options = engine_options(engine, workers=workers, address=address)
     found = read_sweep(file)
@@ -96,7 +96,7 @@ def engine_options(name: str, **options: Any) -> dict[str, Any]:
     """The options that were given, which must be those of the engine."""
     from vaescope.cli.parts import given
     from vaescope.errors import ConfigurationError
-    from vaescope.runs.engines import engine
+    from vaescope.sweeps.engines import engine
 
     engine(name)
     for option in given(**options):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from vaescope.checks import without_infinities
-from vaescope.showing import columns_of, text
+from vaescope.tables import columns_of, text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,9 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from vaescope.data.codes import codes_of, factor_table_of, whole_label
+from vaescope.codes.factors import codes_of
 from vaescope.data.dataset import Dataset, Factors
+from vaescope.data.factors import factor_table_of, whole_label
 from vaescope.errors import DataError
 from vaescope.progress import follow
 

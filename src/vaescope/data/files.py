@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from vaescope.codes.reading import numpy_archive, reading
 from vaescope.data.arrays import LONG_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
-from vaescope.data.reading import numpy_archive, reading
 from vaescope.data.tables import open_csv
 from vaescope.errors import DataError
 from vaescope.progress import follow

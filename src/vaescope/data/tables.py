@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from vaescope.codes.reading import reading
 from vaescope.data.arrays import ArrayDataset, from_array
-from vaescope.data.reading import reading
 from vaescope.errors import DataError
 
 

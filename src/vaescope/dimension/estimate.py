@@ -21,10 +21,10 @@ from vaescope.dimension.mle import (
     several,
     sweep,
 )
-from vaescope.dimension.points import neighbours
+from vaescope.dimension.neighbour_distances import neighbours
 from vaescope.dimension.subsets import Subsets, proper_share
 from vaescope.dimension.twonn import ANCHOR, TwoNN, twonn
-from vaescope.showing import Shown
+from vaescope.notebook import Shown
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.dimension.points import neighbours
+from vaescope.dimension.neighbour_distances import neighbours
 from vaescope.dimension.subsets import Subsets
 from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.notebook import Shown
 from vaescope.numerics.neighbours import Neighbours
-from vaescope.showing import Shown
 
 MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
 # What is subtracted from k in the divisor: in the thesis' code, and in its text (eq. 8.2).

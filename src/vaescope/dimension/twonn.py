@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from vaescope.dimension.points import neighbours
+from vaescope.dimension.neighbour_distances import neighbours
 from vaescope.dimension.subsets import proper_share
 from vaescope.errors import DataError
-from vaescope.showing import Shown
+from vaescope.notebook import Shown
 
 ANCHOR = 0.9
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vaescope.codes.chunks import Codes, checked_array
 from vaescope.errors import DataError
-from vaescope.regime.codes import Codes, checked_array
 from vaescope.regime.statistics import LatentStatistics
 
 

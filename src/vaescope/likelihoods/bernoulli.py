@@ -9,9 +9,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics.distributions import full_precision
 
 
+@LIKELIHOODS.register("bernoulli", summary="pixels in [0, 1]", source="Bonheme, section 3.3")
 @dataclass(frozen=True)
 class Bernoulli:
     """The decoder gives logits; grey pixels count as expected bits (binary cross-entropy)."""

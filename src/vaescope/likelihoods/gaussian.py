@@ -11,10 +11,12 @@ from torch import Tensor, nn
 
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
+from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics import gaussian
 from vaescope.numerics.distributions import full_precision
 
 
+@LIKELIHOODS.register("gaussian", summary="one variance, fixed or learned", source="Bonheme, eq. 4.5")
 @dataclass(frozen=True)
 class Gaussian:
     """One variance for all dimensions: `variance` as given, or learned from there on.

@@ -10,9 +10,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
+from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics.distributions import full_precision
 
 
+@LIKELIHOODS.register("laplace", summary="one scale", source="Mathieu et al., section 6.3")
 @dataclass(frozen=True)
 class Laplace:
     """One scale for all dimensions: the mean absolute deviation."""

@@ -3,15 +3,15 @@
 from vaescope.metrics.beta_vae import beta_vae
 from vaescope.metrics.dci import dci
 from vaescope.metrics.factor_vae import factor_vae
+from vaescope.metrics.inputs import Labelled, labelled
 from vaescope.metrics.irs import irs
-from vaescope.metrics.labelled import Labelled, labelled
 from vaescope.metrics.mcc import mcc
 from vaescope.metrics.meaning import Meaning, meaning
-from vaescope.metrics.measuring import METRICS, Measurements, measure_all
 from vaescope.metrics.mig import mig, mig_sup
 from vaescope.metrics.modularity import explicitness, modularity
 from vaescope.metrics.neighbours import neighbours
 from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
+from vaescope.metrics.registry import METRICS, Measurements, measure_all
 from vaescope.metrics.sampling import Grid
 from vaescope.metrics.sap import sap
 from vaescope.metrics.score import Score

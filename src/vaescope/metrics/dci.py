@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 
 from vaescope.errors import DataError, unknown_name
-from vaescope.metrics.labelled import Labelled, learned_and_tested
+from vaescope.metrics.inputs import Labelled, learned_and_tested
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 
 PROTOCOLS = ("fast", "dlib")

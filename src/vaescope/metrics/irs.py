@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.metrics.labelled import Labelled
+from vaescope.metrics.inputs import Labelled
 from vaescope.metrics.sampling import Grid, grid_sample
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 from vaescope.numerics.information import BINS, discretise

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vaescope.errors import unknown_name
-from vaescope.metrics.labelled import Labelled
+from vaescope.metrics.inputs import Labelled
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 
 CORRELATIONS = ("pearson", "spearman")

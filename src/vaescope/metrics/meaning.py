@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from vaescope.metrics.labelled import labelled
+from vaescope.metrics.inputs import labelled
 from vaescope.metrics.mig import information_matrix
+from vaescope.notebook import Shown
 from vaescope.numerics.information import BINS, discretise
-from vaescope.showing import Shown
 
 BIT = math.log(2)
 CHANCE = 1e-4  # how rarely a latent may seem to carry a factor it is independent of
@@ -33,8 +33,6 @@ class Meaning(Shown):
         factors: The names of the factors.
         latents: The places of the latents in the representation.
     """
-
-    drawn_by: ClassVar[str | None] = "vaescope.report.latent_plots:factor_plot"
 
     bits: Float[np.ndarray, "latents factors"] = field(repr=False)
     beyond_chance: Bool[np.ndarray, "latents factors"] = field(repr=False)

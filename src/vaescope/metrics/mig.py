@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from vaescope.metrics.labelled import Labelled
+from vaescope.metrics.inputs import Labelled
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 from vaescope.numerics.information import BINS, discretise, entropy, mutual_information
 

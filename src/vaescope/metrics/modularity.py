@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaescope.errors import DataError
-from vaescope.metrics.labelled import Labelled, learned_and_tested
+from vaescope.metrics.inputs import Labelled, learned_and_tested
 from vaescope.metrics.mig import information_matrix
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 from vaescope.numerics.information import BINS

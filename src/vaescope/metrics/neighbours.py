@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
 from vaescope.errors import DataError
-from vaescope.metrics.labelled import Labelled
+from vaescope.metrics.inputs import Labelled
 from vaescope.metrics.sap import gaps
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 

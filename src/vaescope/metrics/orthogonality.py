@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from torch.func import vjp
 
 from vaescope.checks import finite_number, whole_number
+from vaescope.codes import Representation
 from vaescope.data import open_dataset
+from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics.score import WIDTH, Score
 from vaescope.models import MODELS, Linear
-from vaescope.representation import Representation, encode
 
 OF = ("mean", "logits")
 NUMBERS = 2**22  # entries of the Jacobians that are held at once

@@ -12,12 +12,13 @@ import torch
 from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
+from vaescope.codes import Representation
 from vaescope.data import Dataset, Factors, Subset, open_dataset
+from vaescope.encoding import adapt
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.labelled import Labelled, labelled
+from vaescope.metrics.inputs import Labelled, labelled
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 from vaescope.numerics import counter
-from vaescope.representation import Representation, adapt
 
 SAMPLE = 10_000  # items of a grid that tell the spread of its latents
 BLOCK = 1 << 20  # items drawn at a time: some ten megabytes in each array

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaescope.errors import unknown_name
-from vaescope.metrics.labelled import Labelled, learned_and_tested
+from vaescope.metrics.inputs import Labelled, learned_and_tested
 from vaescope.metrics.mcc import absolute_correlations
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 

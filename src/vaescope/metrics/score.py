@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from vaescope.checks import whole_number
-from vaescope.metrics.labelled import Labelled, labelled
-from vaescope.showing import Shown
+from vaescope.metrics.inputs import Labelled, labelled
+from vaescope.notebook import Shown
 
 WIDTH = 1.96  # standard errors on each side of a 95% interval
 

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.codes import Representation
 from vaescope.errors import DataError
-from vaescope.metrics.labelled import Labelled, labelled
+from vaescope.metrics.inputs import Labelled, labelled
 from vaescope.metrics.score import Score, interval
-from vaescope.representation import Representation
 
 
 def hoyer(codes: Any, *, normalise: bool = True, half_samples: int = 0, seed: int = 0) -> Score:

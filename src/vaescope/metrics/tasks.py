@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.metrics.labelled import Labelled, labelled
+from vaescope.metrics.inputs import Labelled, labelled
 from vaescope.metrics.score import Common, Measured, Score, evaluate
 
 # Small trees for every class, about as good as scikit-learn's exact boosting from 10 to 10,000 examples, and tens of

@@ -11,11 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
+from vaescope.codes import Representation
+from vaescope.codes.chunks import checked_array
 from vaescope.errors import DataError, unknown_name
 from vaescope.metrics.score import Score
 from vaescope.regime import collapse
-from vaescope.regime.codes import checked_array
-from vaescope.representation import Representation
 
 PENALTY = 0.1
 STEPS = 10_000

@@ -1,12 +1,13 @@
 """Latent-variable models: nets, posterior, prior and likelihood put together."""
 
-from vaescope.models.architecture import MODELS, Architecture, check_latents
+from vaescope.models.architecture import Architecture, check_latents
 from vaescope.models.autoencoder import Autoencoder
 from vaescope.models.conditional import Conditional
+from vaescope.models.forward_pass import Pass
 from vaescope.models.gradient_origin import VGON
 from vaescope.models.identifiable import Identifiable
 from vaescope.models.linear import Linear
-from vaescope.models.passes import Pass
+from vaescope.models.registry import MODELS
 from vaescope.models.vae import VAE
 
 __all__ = [

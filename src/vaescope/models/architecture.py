@@ -12,24 +12,12 @@ from torch import nn
 from vaescope.checks import is_whole, whole_number
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
-from vaescope.models.autoencoder import Autoencoder
-from vaescope.models.conditional import Conditional
-from vaescope.models.gradient_origin import VGON
-from vaescope.models.identifiable import Identifiable
-from vaescope.models.vae import VAE
+from vaescope.models.registry import MODELS
 from vaescope.models.variational import takes_condition
 from vaescope.nets import INITIALISATIONS, NETS, initialise
 from vaescope.posteriors import POSTERIORS, Deterministic
 from vaescope.priors import PRIORS
-from vaescope.registry import lookup, plain, resolve
-
-MODELS: dict[str, type[Any]] = {
-    "autoencoder": Autoencoder,
-    "conditional": Conditional,
-    "identifiable": Identifiable,
-    "vae": VAE,
-    "vgon": VGON,
-}
+from vaescope.registry import PartRegistry, lookup
 
 
 @dataclass(frozen=True)
@@ -57,8 +45,8 @@ class Architecture:
             if getattr(self, part) is None:
                 object.__setattr__(self, part, getattr(MODELS[self.model], f"own_{part}", usual))
         lookup(INITIALISATIONS, str(self.initialisation), "initialisation")
-        for part, table in _PARTS.items():
-            object.__setattr__(self, part, resolve(table, getattr(self, part), part))
+        for part, registry in _PARTS.items():
+            object.__setattr__(self, part, registry.resolve(getattr(self, part)))
         self._check_condition()
         if (self.model == "autoencoder") != isinstance(self.posterior, Deterministic):
             raise ConfigurationError(
@@ -73,7 +61,7 @@ class Architecture:
             raise ConfigurationError(f"model given as a table must have a 'name', got {table!r}.")
         name = table.pop("name")
         given = {**dict(self.options), **table}
-        known = getattr(lookup(MODELS, name, "model"), "options", ())
+        known = getattr(MODELS[name], "options", ())
         for option in given:
             if option not in known:
                 raise ConfigurationError(
@@ -117,12 +105,12 @@ class Architecture:
 
     def plain(self) -> dict[str, Any]:
         """The table from which `Architecture(**table)` builds an equal one."""
-        parts = {part: plain(table, getattr(self, part), part) for part, table in _PARTS.items()}
+        parts = {part: registry.plain(getattr(self, part)) for part, registry in _PARTS.items()}
         model = {"name": self.model, **dict(self.options)} if self.options else self.model
         return {"model": model, **parts, "initialisation": self.initialisation, "condition": self.condition}
 
 
-_PARTS: dict[str, dict[str, type[Any]]] = {
+_PARTS: dict[str, PartRegistry[Any]] = {
     "net": NETS,
     "posterior": POSTERIORS,
     "prior": PRIORS,

@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
+from vaescope.models.registry import MODELS
 from vaescope.numerics.distributions import Point
 
 
+@MODELS.register("autoencoder", summary="a code without noise, no prior", source="Bonheme, figure 8.6")
 class Autoencoder(nn.Module):
     """Encoder -> z -> decoder -> likelihood; `latent_mask` as in the VAE."""
 

@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.models.registry import MODELS
 from vaescope.models.variational import Variational, prior_module
 from vaescope.nets.mlp import VectorEncoder
 
 
+@MODELS.register("conditional", summary="the label is joined to x and to z", source="Pastrana, section 4.3")
 class Conditional(Variational):
     """q(z|x, y) and p(x|z, y) with y the label as a unit vector; the prior is p(z), or p(z|y) where that is given.
 

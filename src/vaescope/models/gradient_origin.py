@@ -10,11 +10,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
+from vaescope.models.registry import MODELS
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.divergence import latent_rate
 
 
+@MODELS.register("vgon", summary="no encoder: the code is a gradient at the origin", source="Clapham and Grzes, eq. 6")
 class VGON(nn.Module):
     """Zeros -> posterior -> z -> decoder -> loss; its negative gradient at the zeros is r, and r -> posterior again.
 

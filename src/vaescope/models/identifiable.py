@@ -8,9 +8,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.models.registry import MODELS
 from vaescope.models.variational import Variational, prior_module
 
 
+@MODELS.register(
+    "identifiable",
+    summary="iVAE: conditioned on the factors, as its prior is",
+    source="Bonheme, eq. 4.31, Table A.2",
+)
 class Identifiable(Variational):
     """q(z|x, u) and p(z|u) with u the varying factors in [0, 1]; p(x|z) is not told u, which reaches it through z.
 

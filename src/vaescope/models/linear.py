@@ -15,7 +15,7 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.errors import DataError
 from vaescope.likelihoods.gaussian import GaussianDistribution
 from vaescope.models.architecture import check_latents
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics import linear
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.moments import Moments

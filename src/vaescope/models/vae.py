@@ -7,9 +7,11 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.models.registry import MODELS
 from vaescope.models.variational import Variational
 
 
+@MODELS.register("vae", summary="encoder, posterior, prior, decoder, likelihood", source="Bonheme, eq. 3.5")
 class VAE(Variational):
     """Encoder -> posterior -> z -> decoder -> likelihood, with a prior over z."""
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.errors import DataError
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.priors.standard import StandardPrior
 

@@ -1,12 +1,9 @@
 """Encoder and decoder networks, by architecture."""
 
-from typing import Any
-
 from vaescope.nets.conv import Conv
 from vaescope.nets.initialise import INITIALISATIONS, initialise
 from vaescope.nets.mlp import ACTIVATIONS, MLP, Affine, FullyConnected
-
-NETS: dict[str, type[Any]] = {"affine": Affine, "conv": Conv, "fully_connected": FullyConnected, "mlp": MLP}
+from vaescope.nets.registry import NETS
 
 __all__ = [
     "ACTIVATIONS",

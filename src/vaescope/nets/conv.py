@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from vaescope.errors import ConfigurationError
 from vaescope.nets.convolution import Convolution, Deconvolution
+from vaescope.nets.registry import NETS
 from vaescope.nets.sizes import check_sizes
 
 
+@NETS.register("conv", summary="four convolutions and one dense layer on each side", source="Bonheme, Table C.1")
 @dataclass(frozen=True)
 class Conv:
     """Four convolutions of stride 2 and one hidden layer, mirrored by the decoder; any image size and channels.

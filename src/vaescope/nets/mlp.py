@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.nets.registry import NETS
 from vaescope.nets.sizes import check_sizes
 from vaescope.registry import lookup
 
@@ -23,6 +24,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
+@NETS.register("mlp", summary="dense layers of any widths", source="")
 @dataclass(frozen=True)
 class MLP:
     """Hidden layers of the given widths and activation on each side; images are taken as vectors."""
@@ -47,6 +49,7 @@ class MLP:
         return VectorDecoder(inputs, self.decoder_widths, shape, self.decoder_activation)
 
 
+@NETS.register("fully_connected", summary="dense layers, 1200 wide", source="Bonheme, Table D.2")
 @dataclass(frozen=True)
 class FullyConnected:
     """1200-1200 ReLU / three tanh layers of 1200, as in the studies' code (the thesis' table opens with 256)."""
@@ -65,6 +68,7 @@ class FullyConnected:
         return VectorDecoder(inputs, self.decoder_widths, shape, "tanh")
 
 
+@NETS.register("affine", summary="one affine map on each side", source="Rolinek et al., section 4")
 @dataclass(frozen=True)
 class Affine:
     """No hidden layer: the heads and the decoder are affine maps (the linear case of Bonheme, section 4.2)."""

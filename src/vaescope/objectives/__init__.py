@@ -1,7 +1,5 @@
 """What training minimises: named per-example terms and their weights."""
 
-from typing import Any
-
 from vaescope.objectives.annealed import Annealed
 from vaescope.objectives.beta import Beta
 from vaescope.objectives.beta_tc import BetaTC
@@ -11,19 +9,9 @@ from vaescope.objectives.dip import DIPI, DIPII
 from vaescope.objectives.factor import Factor
 from vaescope.objectives.maximum_entropy import MaximumEntropy
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import in_words, strengths, with_strengths
 from vaescope.objectives.terms import Terms
-
-OBJECTIVES: dict[str, type[Any]] = {
-    "annealed": Annealed,
-    "beta": Beta,
-    "beta_tc": BetaTC,
-    "decomposition": Decomposition,
-    "dip_i": DIPI,
-    "dip_ii": DIPII,
-    "factor": Factor,
-    "maximum_entropy": MaximumEntropy,
-}
 
 __all__ = [
     "DIPI",

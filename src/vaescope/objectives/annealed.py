@@ -8,13 +8,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
+@OBJECTIVES.register("annealed", summary="reconstruction + gamma |KL - C(t)|", source="Bonheme, eq. 4.26")
 @dataclass(frozen=True)
 class Annealed(Objective):
     """-E[log p(x|z)] + gamma |KL(q(z|x) || p(z)) - C|, C rising in even steps to its most.

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
+@OBJECTIVES.register("beta", summary="reconstruction + beta KL; beta = 1 is the ELBO", source="Bonheme, eq. 4.25")
 @dataclass(frozen=True)
 class Beta(Objective):
     """-E[log p(x|z)] + beta KL(q(z|x) || p(z)); a deterministic code has no rate."""

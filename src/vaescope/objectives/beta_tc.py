@@ -10,15 +10,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.errors import unknown_name
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics import gaussian
 from vaescope.numerics.aggregate import ESTIMATORS, Estimator, aggregate
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
+@OBJECTIVES.register(
+    "beta_tc", summary="reconstruction + KL + (beta - 1) TC by minibatches", source="Bonheme, eq. 4.29"
+)
 @dataclass(frozen=True)
 class BetaTC(Objective):
     """-E[log p(x|z)] + KL(q(z|x) || p(z)) + (beta - 1) KL(q(z) || prod_j q(z_j)); beta = 1 is the negative ELBO.

@@ -10,12 +10,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.aggregate import log_mixture
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.mmd import latent_mmd
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
@@ -24,6 +25,9 @@ DIVERGENCES: tuple[str, ...] = get_args(Divergence)
 NOISE = "objective/prior"
 
 
+@OBJECTIVES.register(
+    "decomposition", summary="reconstruction + beta KL + alpha D(q(z), p(z))", source="Mathieu et al., eq. 7"
+)
 @dataclass(frozen=True)
 class Decomposition(Objective):
     """-E[log p(x|z)] + beta KL(q(z|x) || p(z)) + alpha D(q(z), p(z)); alpha = 0 is the beta-VAE.

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
@@ -62,6 +63,9 @@ class DIP(Objective):
         return Terms(values, {"reconstruction": 1.0, "rate": 1.0, **strengths})
 
 
+@OBJECTIVES.register(
+    "dip_i", summary="reconstruction + KL + a penalty on the covariance of the means", source="Bonheme, eq. 4.30"
+)
 @dataclass(frozen=True)
 class DIPI(DIP):
     """DIP-VAE I: Cov is that of the means, Cov[mu]; the diagonal weighs ten times the rest by default."""
@@ -72,6 +76,9 @@ class DIPI(DIP):
         return of_means(posterior)
 
 
+@OBJECTIVES.register(
+    "dip_ii", summary="reconstruction + KL + a penalty on the covariance of the codes", source="Bonheme, eq. 4.30"
+)
 @dataclass(frozen=True)
 class DIPII(DIP):
     """DIP-VAE II: Cov is that of the sampled codes, Cov[mu] + E[Sigma]; the diagonal weighs as the rest by default."""

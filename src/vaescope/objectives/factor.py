@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import log_softmax
 
 from vaescope.errors import ConfigurationError
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.nets.sizes import check_sizes
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
@@ -23,6 +24,7 @@ SHUFFLE = "objective/shuffle"
 SLOPE = 0.2
 
 
+@OBJECTIVES.register("factor", summary="reconstruction + KL + gamma TC by a critic", source="Bonheme, eq. 4.28")
 @dataclass(frozen=True)
 class Factor(Objective):
     """Reconstruction + rate + gamma TC, the total correlation being what the critic's two logits differ by.

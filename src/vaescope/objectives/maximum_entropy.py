@@ -9,14 +9,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
+from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
+@OBJECTIVES.register(
+    "maximum_entropy", summary="the beta-VAE as an ELBO with an entropy bonus", source="Mathieu et al., eq. 5"
+)
 @dataclass(frozen=True)
 class MaximumEntropy(Objective):
     """-E[log p(x|z)] + KL(q(z|x) || p(z)) - (beta - 1)/2 log |S(x)|, S the covariance of q(z|x).

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.models.passes import Pass
+from vaescope.models.forward_pass import Pass
 from vaescope.numerics.divergence import latent_rate
 from vaescope.objectives.context import Context
 from vaescope.objectives.strengths import require

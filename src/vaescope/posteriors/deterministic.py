@@ -8,8 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import Point, full_precision
+from vaescope.posteriors.registry import POSTERIORS
 
 
+@POSTERIORS.register("deterministic", summary="a point", source="Bonheme, figure 8.6")
 @dataclass(frozen=True)
 class Deterministic:
     """A point; no noise, no rate."""

@@ -8,8 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+from vaescope.posteriors.registry import POSTERIORS
 
 
+@POSTERIORS.register("diagonal", summary="independent Gaussians", source="Bonheme, eq. 2.16")
 @dataclass(frozen=True)
 class Diagonal:
     """A Gaussian with a diagonal covariance."""

@@ -10,8 +10,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import FullGaussian, full_precision
+from vaescope.posteriors.registry import POSTERIORS
 
 
+@POSTERIORS.register("full", summary="a Gaussian with a full covariance", source="Rolinek et al., Table 2")
 @dataclass(frozen=True)
 class Full:
     """A Gaussian with any covariance, by its Cholesky factor."""

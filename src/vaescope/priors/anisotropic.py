@@ -15,11 +15,13 @@ from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError, DataError, LatentError
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.numerics.moments import Moments
+from vaescope.priors.registry import PRIORS
 
 KINDS = ("isotropic", "fixed", "learned")
 CHUNK = 1024
 
 
+@PRIORS.register("anisotropic", summary="diagonal; variances fixed or learned", source="Mathieu et al., section 6.1")
 @dataclass(frozen=True)
 class Anisotropic:
     """variance_j = scale * latents * softmax(log_variance)_j, so that the variances average to `scale`.

@@ -13,10 +13,14 @@ from torch import Tensor, nn
 from vaescope.errors import ConfigurationError
 from vaescope.nets.sizes import check_sizes
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+from vaescope.priors.registry import PRIORS
 
 SLOPE = 0.1
 
 
+@PRIORS.register(
+    "conditional", summary="a Gaussian that depends on the condition of the model", source="Bonheme, eq. 5.3, Table A.2"
+)
 @dataclass(frozen=True)
 class ConditionalGaussian:
     """The log-variance is a net of u; the mean is 0, or a second such net when `learned_mean` is set.

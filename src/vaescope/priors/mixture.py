@@ -14,10 +14,12 @@ from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.numerics.mixtures import GaussianMixture
+from vaescope.priors.registry import PRIORS
 
 CROSS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
 
 
+@PRIORS.register("mixture", summary="Gaussian clusters", source="Mathieu et al., section 6.2")
 @dataclass(frozen=True)
 class Mixture:
     """Gaussian clusters at given places; without options, the four of the pinwheel experiment.

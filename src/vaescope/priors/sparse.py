@@ -13,8 +13,10 @@ from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.numerics.mixtures import ScaleMixture
+from vaescope.priors.registry import PRIORS
 
 
+@PRIORS.register("sparse", summary="each latent off, near 0, or on", source="Mathieu et al., section 6.3")
 @dataclass(frozen=True)
 class Sparse:
     """Each latent is off, near 0, with probability gamma; gamma = 0 is the standard prior.

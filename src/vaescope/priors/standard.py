@@ -9,8 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.priors.registry import PRIORS
 
 
+@PRIORS.register("standard", summary="N(0, I)", source="Bonheme, eq. 2.19")
 @dataclass(frozen=True)
 class Standard:
     """Zero mean, unit variance."""

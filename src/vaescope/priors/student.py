@@ -10,10 +10,12 @@ from torch import Tensor, nn
 from vaescope.checks import finite_number
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.student import StudentProduct, log_normaliser, quantile_table
+from vaescope.priors.registry import PRIORS
 
 FEWEST = 0.5  # with fewer, single precision cannot hold what is drawn
 
 
+@PRIORS.register("student_t", summary="a product of Student-t", source="Mathieu et al., section 6.1")
 @dataclass(frozen=True)
 class StudentT:
     """Unit scale and the same degrees of freedom in each latent; many degrees are nearly N(0, 1)."""

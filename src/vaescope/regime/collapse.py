@@ -13,10 +13,10 @@ import torch
 
 from vaescope.checks import finite_number, is_whole
 from vaescope.errors import DataError
+from vaescope.notebook import Shown
 from vaescope.numerics.polarised import ALPHA, SPREAD, regime_rate, relative_error
 from vaescope.regime.statistics import EPSILON, LatentStatistics
 from vaescope.regime.variable_types import VariableTypes, variable_types
-from vaescope.showing import Shown
 
 # Variance of the mean representation above which Burda, Grosse and Salakhutdinov (2016) call a unit active.
 ACTIVE_UNIT = 0.01

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from vaescope.checks import whole_number
-from vaescope.data.codes import codes_of
+from vaescope.codes.factors import codes_of
 from vaescope.errors import DataError, unknown_name
+from vaescope.notebook import Shown
 from vaescope.numerics import counter
 from vaescope.numerics.polarised import PASSIVE
 from vaescope.progress import follow
 from vaescope.regime.combinations import FULL, MEAN, SAMPLED, combinations, tables_of, types_of
-from vaescope.showing import Shown
 
 FOLDS = 5
 # Protocol -> the strengths C (inverse penalties) that are tried, those of scikit-learn's cross-validation.

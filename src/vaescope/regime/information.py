@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
+from vaescope.codes.chunks import Chunk, Codes, checked_array, checked_rows
 from vaescope.errors import DataError
+from vaescope.notebook import Shown
 from vaescope.numerics import gaussian
-from vaescope.regime.codes import Chunk, Codes, checked_array, checked_rows
-from vaescope.showing import Shown
 
 ITEMS = 5000
 BLOCK_NUMBERS = 1 << 20

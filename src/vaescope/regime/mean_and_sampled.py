@@ -14,10 +14,10 @@ from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.errors import DataError
+from vaescope.notebook import Shown
 from vaescope.numerics import information, linalg
 from vaescope.numerics.polarised import PASSIVE
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS, SAMPLED, combinations, tables_of, types_of
-from vaescope.showing import Shown
 
 MEASURES = ("total_correlation", "averaged_mutual_information", "effective_rank", "covariance_effective_rank")
 

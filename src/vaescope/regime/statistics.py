@@ -11,11 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vaescope.checks import finite_number
+from vaescope.codes.chunks import Chunk, Codes
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import gaussian
 from vaescope.numerics.moments import Spread
 from vaescope.numerics.polarised import ALPHA
-from vaescope.regime.codes import Chunk, Codes
 
 EPSILON = 0.01
 BINS = 20

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vaescope.checks import finite_number
 from vaescope.errors import DataError
+from vaescope.notebook import Shown
 from vaescope.numerics.linear import (
     cheapest_noise_cost,
     cheapest_variance,
@@ -29,7 +30,6 @@ from vaescope.numerics.linear import (
     spectral_variance,
 )
 from vaescope.numerics.polarised import TYPES, variable_type_codes
-from vaescope.showing import Shown
 
 __all__ = [
     "LinearRegime",

@@ -9,7 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
+from vaescope.codes.chunks import Codes
 from vaescope.errors import ConfigurationError, DataError
+from vaescope.notebook import Shown
 from vaescope.numerics.polarised import (
     ACTIVE,
     ALPHA,
@@ -20,9 +22,7 @@ from vaescope.numerics.polarised import (
     own_prior_type_codes,
     variable_type_codes,
 )
-from vaescope.regime.codes import Codes
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
-from vaescope.showing import Shown
 
 DELTA = 0.01
 INTERMEDIATE, MIXTURE = "intermediate", "mixture"

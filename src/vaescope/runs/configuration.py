@@ -12,7 +12,6 @@ from vaescope.data.dataset import Dataset, describe
 from vaescope.errors import ConfigurationError
 from vaescope.models import Architecture
 from vaescope.objectives import OBJECTIVES
-from vaescope.registry import plain
 from vaescope.runs.record import hash_of, identity_of
 from vaescope.training import OPTIMISERS, Member, Plan
 
@@ -74,8 +73,8 @@ class Configuration:
     def plain(self) -> dict[str, Any]:
         """Nested tables, lists, text and numbers: what run.json holds, and what reading it gives back."""
         member, plan = dataclasses.asdict(self.member), dataclasses.asdict(self.plan)
-        member["objective"] = plain(OBJECTIVES, self.member.objective, "objective")
-        plan["optimiser"] = plain(OPTIMISERS, self.plan.optimiser, "optimiser")
+        member["objective"] = OBJECTIVES.plain(self.member.objective)
+        plan["optimiser"] = OPTIMISERS.plain(self.plan.optimiser)
         table = {
             "format": FORMAT,
             "data": self.data,

@@ -16,14 +16,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vaescope.encoding.encode import conditions_of
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.models.pruning import first_layer
 from vaescope.nets.convolution import Deconvolution
-from vaescope.representation.encode import conditions_of
+from vaescope.notebook import Shown
+from vaescope.runs.locks import make_folder
+from vaescope.runs.resolve import data_of, run_of, some_of
 from vaescope.runs.run import Run
-from vaescope.runs.subjects import data_of, run_of, some_of
-from vaescope.runs.workplace import make_folder
-from vaescope.showing import Shown
 from vaescope.training.checkpoint import write_atomically
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")

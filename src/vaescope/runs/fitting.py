@@ -18,19 +18,12 @@ from vaescope.numerics.polarised import TYPES
 from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
+from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, clear_up, remove
 from vaescope.runs.journal import Journal, own_rows
+from vaescope.runs.locks import locked, make_folder, remove_leftovers
 from vaescope.runs.run import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
 from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
-from vaescope.runs.workplace import (
-    ENSEMBLES,
-    MEMBERS_FILE,
-    clear_up,
-    locked,
-    make_folder,
-    remove,
-    remove_leftovers,
-)
 from vaescope.training import Member, Row, Trainer
 from vaescope.training.checkpoint import load_state, save_state, write_atomically
 from vaescope.training.groups import group as group_members

@@ -13,7 +13,7 @@ from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.runs.columns import listed
 from vaescope.runs.rows import rows_in
-from vaescope.showing import columns_of
+from vaescope.tables import columns_of
 
 Row = dict[str, Any]
 Where = Mapping[str, Any] | Callable[[Row], bool] | None

@@ -13,19 +13,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import without_infinities
+from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.encoding import encode
+from vaescope.encoding.encode import conditions_of
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models.pruning import checked_keep, pruned
+from vaescope.notebook import Shown
 from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
-from vaescope.representation import Representation, encode
-from vaescope.representation.encode import conditions_of
 from vaescope.runs.configuration import Pruning
+from vaescope.runs.locks import locked, remove_leftovers
+from vaescope.runs.resolve import data_of, run_of, some_of
 from vaescope.runs.run import COMPLETE, RUN_FILE, Run
-from vaescope.runs.subjects import data_of, run_of, some_of
-from vaescope.runs.workplace import locked, remove_leftovers
-from vaescope.showing import Shown
 
 ITEMS, CHUNK = 10_000, 1024
 # What to keep -> the types of the latents that it is.

@@ -14,7 +14,7 @@ from vaescope.errors import ConfigurationError, RunError
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import HISTORY_FILE
 from vaescope.runs.rows import row_in, run_folders
-from vaescope.showing import columns_of
+from vaescope.tables import columns_of
 
 NO_HISTORY = "SELECT '' AS run, 0 AS step, '' AS split, 0.0 AS loss LIMIT 0"
 ALL_ROWS = "format='newline_delimited', sample_size=-1"

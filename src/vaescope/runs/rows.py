@@ -14,6 +14,7 @@ from typing import Any
 
 from vaescope.errors import RunError
 from vaescope.runs.columns import name_in, settings_of, strengths_of
+from vaescope.runs.ensemble_folder import workplace_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import (
     COMPLETE,
@@ -26,7 +27,6 @@ from vaescope.runs.record import (
     check_record,
     is_whole,
 )
-from vaescope.runs.workplace import workplace_of
 
 TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
 LATEST = "warm_up"  # a column of every row that came last to what is kept

@@ -12,8 +12,10 @@ from torch import nn
 
 from vaescope.errors import RunError, VaescopeError
 from vaescope.markup import element
+from vaescope.notebook import drawn
 from vaescope.objectives.strengths import telling
 from vaescope.runs.configuration import Configuration
+from vaescope.runs.ensemble_folder import workplace_of
 from vaescope.runs.journal import Journal, own_rows
 from vaescope.runs.record import (
     COMPLETE,
@@ -31,8 +33,7 @@ from vaescope.runs.record import (
     own_steps,
 )
 from vaescope.runs.rows import summary_row
-from vaescope.runs.workplace import workplace_of
-from vaescope.showing import plot_of, table
+from vaescope.tables import table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 
 __all__ = ["COMPLETE", "FAILED", "LAST_GOOD_FILE", "RUN_FILE", "STATE_FILE", "TRAINING", "Run"]
@@ -184,8 +185,7 @@ class Run:
             "seed": configuration.member.seed,
             "steps": configuration.plan.steps,
         }
-        plot = plot_of(self, "vaescope.report.history_plots:run_plot")
-        return element("div", table([row], f"Run {self.id}"), plot)
+        return element("div", table([row], f"Run {self.id}"), drawn(self))
 
     def last(self, split: str) -> dict[str, Any]:
         """The last row of the history of one split ('train' or 'test'), empty before the first."""

@@ -13,15 +13,14 @@ from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.data import open_dataset
+from vaescope.encoding.activations import ITEMS
 from vaescope.errors import DataError
 from vaescope.markup import element
-from vaescope.representation.activations import ITEMS
-from vaescope.showing import plot_of
+from vaescope.notebook import drawn
 from vaescope.similarity.layers import Items, Subject, group, runs
 from vaescope.similarity.pairs import CKA, all_pairs
 
 MEMORY = 4 * 2**30
-DRAWN_BY = "vaescope.report.comparison_plots:map_plot"
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class SimilarityMap:
     constant: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        return element("div", element("p", element("strong", self.summary())), plot_of(self, DRAWN_BY))
+        return element("div", element("p", element("strong", self.summary())), drawn(self))
 
     def table(self) -> list[dict[str, Any]]:
         """One row for each cell."""

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from vaescope.data import Dataset
+from vaescope.encoding.activations import activations, layer_widths
 from vaescope.errors import DataError, unknown_name
-from vaescope.representation.activations import activations, layer_widths
 from vaescope.similarity.tables import table
 
 

@@ -13,8 +13,8 @@ from jaxtyping import Float
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError
+from vaescope.notebook import Shown
 from vaescope.progress import follow
-from vaescope.showing import Shown
 from vaescope.similarity.cka import LEAST_UNBIASED, linear_cka
 from vaescope.similarity.procrustes import procrustes
 from vaescope.similarity.tables import finite_pair

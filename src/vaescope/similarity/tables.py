@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.codes.chunks import checked_array
 from vaescope.errors import DataError
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.linalg import rows_per_chunk
-from vaescope.regime.codes import checked_array
 
 LEAST_ITEMS = 2
 

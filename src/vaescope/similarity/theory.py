@@ -11,11 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number
+from vaescope.codes import Representation
 from vaescope.errors import DataError
+from vaescope.notebook import Shown
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES, variable_type_codes
 from vaescope.regime.combinations import types_of
-from vaescope.representation import Representation
-from vaescope.showing import Shown
 from vaescope.similarity.cka import linear_cka
 from vaescope.similarity.tables import finite_pair
 

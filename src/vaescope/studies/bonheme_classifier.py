@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vaescope.data import Dataset
+from vaescope.encoding import activations
+from vaescope.encoding.activations import layer_widths
 from vaescope.errors import DataError
 from vaescope.nets import initialise
-from vaescope.representation import activations
-from vaescope.representation.activations import layer_widths
 from vaescope.runs import Run
 from vaescope.runs.settings import Settings
 from vaescope.similarity import SimilarityMap, layer_similarity

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.encoding import encode
 from vaescope.numerics.linalg import correlation, covariance
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
-from vaescope.representation import Representation, encode
 from vaescope.runs import Run
 from vaescope.runs.configuration import Configuration
 from vaescope.runs.settings import Settings

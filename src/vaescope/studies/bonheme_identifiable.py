@@ -8,18 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.errors import DataError
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
-from vaescope.representation import Representation
 from vaescope.runs import Run
-from vaescope.runs.sweep import Sweep
 from vaescope.studies.bonheme_settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import histogram
 from vaescope.studies.requests import Measurement, StudyRun, Values
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import Sweep
 
 PRIORS = {"0": False, "learned": True}
 SHEET: dict[str, Any] = {"name": "synthetic-nonlinear", "items": 4000}

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.encoding import encode
 from vaescope.regime import variable_types
-from vaescope.representation import Representation, encode
 from vaescope.runs import Run
-from vaescope.runs.subjects import some_of
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.resolve import some_of
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import StudyRun
 from vaescope.studies.study import Cell
+from vaescope.sweeps.specification import Sweep
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
 LATENTS, ITEMS = 10, 10_000

@@ -7,14 +7,12 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.dimension import estimate, mle, neighbours
+from vaescope.encoding import activations, encode
 from vaescope.errors import DataError
-from vaescope.fondue import Evidence, IntrinsicDimension
 from vaescope.objectives import OBJECTIVES
 from vaescope.regime.combinations import MEAN, SAMPLED
-from vaescope.registry import plain
-from vaescope.representation import activations, encode
 from vaescope.runs import Run
-from vaescope.runs.sweep import Sweep, name_of
+from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme_sizes_elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme_sizes_search import DSPRITES, Subject, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
@@ -22,6 +20,7 @@ from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import regime
 from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import Sweep, name_of
 
 K = 20
 INVERSES, ESTIMATES, TWONN = "MLE, mean of inverses", "MLE, mean of estimates", "TwoNN"
@@ -104,7 +103,7 @@ def _asked_during_training(context: StudyContext, subject: Subject) -> dict[floa
             subject.source,
             {**settings_of(context), "monitor_every": 0, "epochs": count},
             {"learning_rate": rate_of(context), "latents": context.pick(*LATENTS)},
-            plain(OBJECTIVES, VAES.objective, "objective"),
+            OBJECTIVES.plain(VAES.objective),
             {"seed": context.seed_list(*SEEDS)},
         )
         epochs = context.cut({"epochs": count}, name_of(subject.source))["epochs"]

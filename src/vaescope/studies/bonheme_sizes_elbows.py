@@ -9,13 +9,11 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
-from vaescope.fondue import Elbow
-from vaescope.fondue.elbow import Point
-from vaescope.fondue.predicting import predict
 from vaescope.objectives import DIPII, OBJECTIVES, Beta
-from vaescope.registry import plain
 from vaescope.runs import Run, Settings
-from vaescope.runs.sweep import Sweep
+from vaescope.sizing import Elbow
+from vaescope.sizing.downstream import predict
+from vaescope.sizing.elbow import Point
 from vaescope.studies.bonheme_sizes_search import (
     CELEBA,
     DSPRITES,
@@ -36,6 +34,7 @@ from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import Sweep
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32, 42)
 LARGE_SIZES = (*SIZES, 52, 62, 100, 150, 200)  # Celeba's
@@ -83,7 +82,7 @@ def sweep_of(context: StudyContext, subject: Subject, panel: Panel) -> Sweep:
         subject.source,
         {**settings_of(context, panel.connected), **model, **training},
         {"learning_rate": rate_of(context)},
-        plain(OBJECTIVES, panel.objective, "objective"),
+        OBJECTIVES.plain(panel.objective),
         {"latents": sizes_of(context, subject), "seed": context.seed_list(*SEEDS)},
     )
 

@@ -12,18 +12,17 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
-from vaescope.fondue import Latents, binary_search, search
-from vaescope.fondue.gaps import GAPS as GAP_KINDS
-from vaescope.fondue.gaps import Gap, Information, IntrinsicDimension, Trace
-from vaescope.fondue.keeping import Readings, States, keep_time
-from vaescope.fondue.pool import Pool, Setup
-from vaescope.fondue.preparing import Begin, beginning, chosen_settings, folder_of, seats_for, shared_setup
-from vaescope.fondue.together import Quest, search_together
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
-from vaescope.registry import plain
 from vaescope.runs.configuration import hash_of
-from vaescope.runs.workplace import locked
+from vaescope.runs.locks import locked
+from vaescope.sizing import Latents, binary_search, search
+from vaescope.sizing.gaps import GAPS as GAP_KINDS
+from vaescope.sizing.gaps import Gap, Information, IntrinsicDimension, Trace
+from vaescope.sizing.model_pool import Pool, Setup
+from vaescope.sizing.multi_seed import Quest, search_together
+from vaescope.sizing.setup import Begin, beginning, chosen_settings, folder_of, seats_for, shared_setup
+from vaescope.sizing.store import Readings, States, keep_time
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Task, Values
 from vaescope.studies.results import Result, ResultKey
@@ -200,8 +199,8 @@ class Search:
         """Where an answer is kept: by everything that it depends on."""
         context = self.context
         options: dict[str, Any] = {
-            "gap": plain(GAP_KINDS, GAPS[question.gap], "gap"),
-            "objective": plain(OBJECTIVES, question.objective, "objective"),
+            "gap": GAP_KINDS.plain(GAPS[question.gap]),
+            "objective": OBJECTIVES.plain(question.objective),
             "learning_rate": rate_of(context),
             "start": question.start,
             "largest": self.axis.largest,

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.numerics.polarised import TYPES
 from vaescope.regime import downstream
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS
-from vaescope.representation import Representation
 from vaescope.runs import Run
 from vaescope.studies.bonheme_settings import (
     BETA,

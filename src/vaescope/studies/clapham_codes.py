@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.regime import collapse
-from vaescope.representation import Representation
 from vaescope.runs import Run
 from vaescope.similarity import SimilarityMap, group_similarity
 from vaescope.studies.charts import Chart, Histograms, Matrix

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
-from vaescope.representation import Representation, encode
+from vaescope.encoding import encode
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.measurements import Measure
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import regime
 from vaescope.studies.requests import Measurement, StudyRun
+from vaescope.sweeps.specification import Sweep
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
 TITLES = {"vae": "VAE", "vgon": "VGON"}

@@ -12,8 +12,6 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.data import DATASETS, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
 from vaescope.runs.store import DEFAULT_FOLDER
-from vaescope.runs.sweep import Job, Sweep, jobs_of, name_of
-from vaescope.runs.sweeping import device_of
 from vaescope.studies.requests import (
     CompareRequest,
     Comparison,
@@ -25,6 +23,8 @@ from vaescope.studies.requests import (
     Values,
 )
 from vaescope.studies.results import ResultKey, ResultStore
+from vaescope.sweeps.run import device_of
+from vaescope.sweeps.specification import Job, Sweep, jobs_of, name_of
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)

@@ -11,18 +11,19 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.encoding import encode
 from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
-from vaescope.representation import Representation, encode
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.measurements import Measure
 from vaescope.studies.charts import Chart, Lines, Pictures
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import Sweep
 
 Pair = tuple[float, float]  # alpha and beta
 MEASURES = {

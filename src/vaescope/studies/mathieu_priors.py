@@ -9,17 +9,18 @@ from typing import Any
 import torch
 from scipy import stats
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.encoding import encode
 from vaescope.metrics import factor_vae
 from vaescope.priors import principal_log_variances
-from vaescope.representation import Representation, encode
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.measurements import Measure
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import Sweep
 
 SCORE, NORMAL_SCORE, LOSS = "FactorVAE score", "FactorVAE score of normal quantiles", "reconstruction loss"
 BETAS = (0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0, 6.0, 8.0)

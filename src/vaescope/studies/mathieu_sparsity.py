@@ -11,18 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.encoding import encode
+from vaescope.encoding.traversals import traverse
 from vaescope.metrics.sparsity import class_activation, hoyer
-from vaescope.representation import Representation, encode
-from vaescope.representation.traversals import traverse
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.measurements import Measure
 from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.requests import Measurement, StudyRun, Values
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import Sweep
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
 MEASURES = {"sparsity": "Hoyer's, 1 is sparse", "log-likelihood": "of held-out images", "MMD": "codes against prior"}

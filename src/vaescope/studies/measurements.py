@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vaescope.data import Dataset
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure, measure
+from vaescope.runs.measurements import Measure, measure
 from vaescope.similarity import SimilarityMap
 from vaescope.studies.requests import Measurement
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.measurements import Measure
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, StudyRun, Values
 from vaescope.studies.study import Cell, Findings
+from vaescope.sweeps.specification import Sweep
 
 PLAIN, CONDITIONAL = "beta-VAE", "conditional beta-VAE"
 BETAS = {PLAIN: (1, 3, 5, 10, 20), CONDITIONAL: (1, 3, 5, 10)}

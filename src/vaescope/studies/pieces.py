@@ -17,15 +17,15 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.notebook import Shown
 from vaescope.runs.fitting import is_complete
+from vaescope.runs.locks import make_folder
 from vaescope.runs.settings import Settings
 from vaescope.runs.store import Store
-from vaescope.runs.sweep import Job, name_of
-from vaescope.runs.workplace import make_folder
-from vaescope.showing import Shown
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import CompareRequest, MeasureRequest, Request, StudyRun, Task
 from vaescope.studies.results import ResultKey
+from vaescope.sweeps.specification import Job, name_of
 from vaescope.training.checkpoint import write_atomically
 
 PIECE_SECONDS = 600.0

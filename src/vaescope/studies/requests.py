@@ -14,8 +14,8 @@ from vaescope.data import Dataset
 from vaescope.errors import RunError
 from vaescope.runs import Run
 from vaescope.runs.configuration import hash_of
-from vaescope.runs.sweep import Job
 from vaescope.studies.results import Json, Result, ResultKey, ResultStore
+from vaescope.sweeps.specification import Job
 from vaescope.training import Member
 
 

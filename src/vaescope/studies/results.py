@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.runs.workplace import make_folder, remove_leftovers
+from vaescope.runs.locks import make_folder, remove_leftovers
 from vaescope.training.checkpoint import write_atomically
 
 FORMAT = 1

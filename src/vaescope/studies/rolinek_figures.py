@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from vaescope.runs.sweep import name_of
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Values
 from vaescope.studies.rolinek_runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK, Task
 from vaescope.studies.rolinek_tables import CHOSEN
 from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps.specification import name_of
 
 RATIOS = (1.0, 1.2, 1.5, 2.0)
 RESTARTS = 8, 10

@@ -11,14 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.data import Dataset
+from vaescope.encoding import encode
 from vaescope.errors import DataError
 from vaescope.metrics import distance_to_orthogonality, neighbours
-from vaescope.representation import encode
 from vaescope.runs import Run
-from vaescope.runs.measuring import Measure
-from vaescope.runs.sweep import Sweep
+from vaescope.runs.measurements import Measure
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, StudyRun
+from vaescope.sweeps.specification import Sweep
 
 BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
 BERNOULLI = ", Bernoulli pixels"

@@ -18,16 +18,16 @@ from vaescope.checks import finite_number
 from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError
 from vaescope.runs import Run
-from vaescope.runs.engines import engine
-from vaescope.runs.jobs import one_thread
 from vaescope.runs.run import COMPLETE
 from vaescope.runs.store import Store
-from vaescope.runs.sweep import is_done
 from vaescope.studies.context import Logbook, StudyContext, StudySettings
 from vaescope.studies.pieces import ComparePiece, Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, plan_study
 from vaescope.studies.requests import MeasureRequest, MissingResults
 from vaescope.studies.results import Json, Result, ResultStore
 from vaescope.studies.study import Findings, Study
+from vaescope.sweeps.engines import engine
+from vaescope.sweeps.execute import one_thread
+from vaescope.sweeps.specification import is_done
 
 
 class StudyUnfinished(Exception):

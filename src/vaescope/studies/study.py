@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from vaescope.showing import Shown
+from vaescope.notebook import Shown
 from vaescope.studies.charts import Chart
 from vaescope.studies.context import PAPER, StudyContext, StudySettings
 

@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-from vaescope.training.capture import captured
-from vaescope.training.feed import Feed
+from vaescope.training.batches import Feed
+from vaescope.training.cuda_graph import captured
 from vaescope.training.memory import keep_freed_memory
 from vaescope.training.optimisers import Slots, apply_at_once, apply_in_blocks
 from vaescope.training.order import BatchOrder, draw_noise

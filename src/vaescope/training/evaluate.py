@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from vaescope.numerics import counter
+from vaescope.training.batches import Feed
 from vaescope.training.engines import as_channels_last
-from vaescope.training.feed import Feed
 from vaescope.training.step import Task
 
 

@@ -24,10 +24,10 @@ from vaescope.numerics.polarised import (
     variable_type_codes,
 )
 from vaescope.objectives import in_words
-from vaescope.training.capture import captured
+from vaescope.training.batches import Feed
 from vaescope.training.critic import CRITIC, MODEL, WithCritic
+from vaescope.training.cuda_graph import captured
 from vaescope.training.engines import as_channels_last
-from vaescope.training.feed import Feed
 from vaescope.training.plan import PRECISIONS, Member
 from vaescope.training.step import Task
 

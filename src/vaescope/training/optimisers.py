@@ -11,12 +11,17 @@ from torch import Tensor
 
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
+from vaescope.registry import PartRegistry
 
 BLOCK = 2**16  # numbers; a block of parameters, gradient and moments stays in a core's cache
 
 Slots = dict[str, Float[Tensor, "members size"]]
 
 
+OPTIMISERS: PartRegistry[Any] = PartRegistry("optimiser", "vaescope.optimisers")
+
+
+@OPTIMISERS.register("adam", summary="adaptive moments", source="Kingma and Ba, 2015")
 @dataclass(frozen=True)
 class Adam:
     """Kingma and Ba (2015)."""
@@ -35,6 +40,7 @@ class Adam:
         _adam(self, parameters, gradient, slots, step, rate, slots["second"])
 
 
+@OPTIMISERS.register("amsgrad", summary="Adam with the largest second moment so far", source="Reddi et al., 2018")
 @dataclass(frozen=True)
 class AMSGrad:
     """Reddi, Kale and Kumar (2018): Adam with the largest second moment so far."""
@@ -53,6 +59,7 @@ class AMSGrad:
         _adam(self, parameters, gradient, slots, step, rate, slots["largest"])
 
 
+@OPTIMISERS.register("adagrad", summary="adaptive learning rates", source="Duchi et al., 2011")
 @dataclass(frozen=True)
 class Adagrad:
     """Duchi, Hazan and Singer (2011)."""
@@ -68,9 +75,6 @@ class Adagrad:
         """One step in place."""
         slots["sum"].addcmul_(gradient, gradient)
         parameters.sub_(rate * gradient / (slots["sum"].sqrt() + self.epsilon))
-
-
-OPTIMISERS: dict[str, type[Any]] = {"adagrad": Adagrad, "adam": Adam, "amsgrad": AMSGrad}
 
 
 def empty_slots(optimiser: Any, parameters: Float[Tensor, "members size"]) -> Slots:

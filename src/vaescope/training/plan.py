@@ -10,7 +10,7 @@ import torch
 from vaescope.checks import finite_number, is_whole, whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.objectives import OBJECTIVES, Beta
-from vaescope.registry import lookup, resolve
+from vaescope.registry import lookup
 from vaescope.training.optimisers import OPTIMISERS, Adam
 
 LARGEST_SEED = 2**62 - 1
@@ -35,7 +35,7 @@ class Member:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "objective", resolve(OBJECTIVES, self.objective, "objective"))
+        object.__setattr__(self, "objective", OBJECTIVES.resolve(self.objective))
         if is_whole(self.latents, 1):  # whether it fits is for the data to say
             object.__setattr__(self, "latents", int(self.latents))
         object.__setattr__(self, "learning_rate", finite_number("learning_rate", self.learning_rate, above=0))
@@ -63,7 +63,7 @@ class Plan:
     monitor_items: int = 512
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "optimiser", resolve(OPTIMISERS, self.optimiser, "optimiser"))
+        object.__setattr__(self, "optimiser", OPTIMISERS.resolve(self.optimiser))
         lookup(PRECISIONS, self.precision, "precision")
         for name in ("steps", "batch", "log_every", "evaluate_every", "evaluation_items", "monitor_items"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))

@@ -17,10 +17,10 @@ from vaescope.models import Architecture
 from vaescope.nets import initialise
 from vaescope.objectives import in_words
 from vaescope.objectives.strengths import form
+from vaescope.training.batches import Feed
 from vaescope.training.critic import CRITIC_OPTIMISER, MODEL, WithCritic
 from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
 from vaescope.training.evaluate import evaluate
-from vaescope.training.feed import Feed
 from vaescope.training.layout import Layout
 from vaescope.training.monitor import Monitor
 from vaescope.training.optimisers import empty_slots

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from vaescope.codes.reading import numpy_archive
 from vaescope.data import cache
 from vaescope.data.arrays import ArrayDataset, fingerprint_of
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.dataset import Factors
 from vaescope.data.dsprites import geometry
 from vaescope.data.public.grid import as_grid
-from vaescope.data.reading import numpy_archive
 from vaescope.data.source import Source
 from vaescope.errors import DataError
 

@@ -1,0 +1,32 @@
+from . import dimension as dimension
+from . import likelihoods as likelihoods
+from . import metrics as metrics
+from . import models as models
+from . import nets as nets
+from . import objectives as objectives
+from . import posteriors as posteriors
+from . import priors as priors
+from . import regime as regime
+from . import runs as runs
+from . import similarity as similarity
+from . import sizing as sizing
+from .codes import Representation as Representation
+from .data import Dataset as Dataset
+from .data import open_dataset as open_dataset
+from .diagnosis import compare as compare
+from .diagnosis import diagnose as diagnose
+from .encoding import activations as activations
+from .encoding import encode as encode
+from .errors import VaescopeError as VaescopeError
+from .regime import variable_types as variable_types
+from .reporting import report as report
+from .runs import Run as Run
+from .runs import Store as Store
+from .runs import export as export
+from .runs import fit as fit
+from .runs import fit_many as fit_many
+from .runs import prune as prune
+from .sizing import fondue as fondue
+from .training import Member as Member
+
+__version__: str

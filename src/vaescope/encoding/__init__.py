@@ -1,0 +1,17 @@
+"""The only stage that calls a trained model: data in, codes out, and items for codes."""
+
+from vaescope.encoding.activations import activations, layer_widths
+from vaescope.encoding.adapters import adapt
+from vaescope.encoding.encode import encode
+from vaescope.encoding.traversals import Traversal, Traversals, traversals, traverse
+
+__all__ = [
+    "Traversal",
+    "Traversals",
+    "activations",
+    "adapt",
+    "encode",
+    "layer_widths",
+    "traversals",
+    "traverse",
+]

@@ -1,0 +1,6 @@
+"""Plots, pages and the report in one HTML file."""
+
+from vaescope.reporting.plots import Plot
+from vaescope.reporting.report import report
+
+__all__ = ["Plot", "report"]

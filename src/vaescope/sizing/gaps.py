@@ -1,0 +1,262 @@
+"""The gaps that FONDUE searches over: traces, intrinsic dimensions or information (Bonheme, 8.3, 8.4.2 and 8.8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.checks import finite_number, whole_number
+from vaescope.codes import Representation
+from vaescope.data import Dataset
+from vaescope.data.conditions import condition_table
+from vaescope.dimension import mle
+from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.numerics import linalg, renyi
+from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
+from vaescope.registry import PartRegistry
+
+AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
+CHUNK = 1024  # codes decoded at once
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one trained model shows: itself, the items it is probed with, and their codes, in the same order."""
+
+    model: nn.Module
+    items: Dataset
+    codes: Representation
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The two terms of a gap."""
+
+    minuend: float
+    subtrahend: float
+
+    @property
+    def gap(self) -> float:
+        """minuend - subtrahend without the last rounding of float64: 4.99 - 5 is -0.01, hence within that threshold."""
+        difference = self.minuend - self.subtrahend
+        largest = max(abs(self.minuend), abs(self.subtrahend))
+        if not 0 < largest < 1e14:
+            return difference
+        return round(difference, 14 - math.floor(math.log10(largest)))
+
+
+class Gap(Protocol):
+    """What FONDUE searches over: at most `threshold` for too few latents and for just enough, above it for too many."""
+
+    @property
+    def threshold(self) -> float:
+        """The gap up to which a number of latents is not too large."""
+
+    def __call__(self, evidence: Evidence) -> Reading | float:
+        """The gap of one trained model, as its two terms or as a number."""
+
+
+GAPS: PartRegistry[Gap] = PartRegistry("gap", "vaescope.gaps")
+
+
+@GAPS.register(
+    "trace", summary="difference of the traces of sampled and mean codes", source="Bonheme, Algorithms 1 and 2"
+)
+@dataclass(frozen=True)
+class Trace:
+    """Tr Var[Z] - Tr Var[M], the gap of FONDUE (Bonheme, theorem 8.3.1, Algorithms 1 and 2).
+
+    About 0 while all latents are active, and 1 more for each passive one (theorems 8.3.1 and 8.3.2): with a threshold
+    below 1 the search allows only active latents, with one of at least 1 also mixed ones (theorem 8.3.3). Z is one
+    draw for each item, and the covariances divide by items - 1. Codes are in units of the prior, to which N(0, 1) does
+    nothing.
+    """
+
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite_number("threshold", self.threshold)
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        tables = tables_of(evidence.codes.in_units_of_prior())
+        sampled, mean = (float(linalg.covariance(tables[name]).trace()) for name in (SAMPLED, MEAN))
+        return Reading(sampled, mean)
+
+
+@GAPS.register(
+    "dimension",
+    summary="difference of the intrinsic dimensions of sampled and mean codes",
+    source="Bonheme, Algorithms 5 and 6",
+)
+@dataclass(frozen=True)
+class IntrinsicDimension:
+    """IDE_Z - IDE_M, maximum likelihood estimates with `k` neighbours, on the codes' device (Bonheme, Algorithms 5-6).
+
+    About the number of passive and mixed latents (section 8.8.2). Codes that are the same for all items, as the means
+    of a model that has collapsed are, have the dimension 0.
+    """
+
+    threshold: float = 1.0
+    k: int = 20
+    averaging: str = AVERAGINGS[0]
+
+    def __post_init__(self) -> None:
+        finite_number("threshold", self.threshold)
+        whole_number("k", self.k, 3)
+        if self.averaging not in AVERAGINGS:
+            raise unknown_name("averaging", self.averaging, AVERAGINGS)
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        tables = tables_of(evidence.codes.in_units_of_prior())
+        return Reading(self._dimension(tables[SAMPLED], SAMPLED), self._dimension(tables[MEAN], MEAN))
+
+    def _dimension(self, table: Float[Tensor, "items latents"], name: str) -> float:
+        if bool((table == table[0]).all()):
+            return 0.0
+        try:
+            # The interval is not used, and one subset is the cheapest.
+            return mle(table, self.k, self.averaging, subsamples=1).dimension
+        except DataError as error:
+            raise DataError(f"the {name} codes have no intrinsic dimension: {error}") from error
+
+
+@GAPS.register("information", summary="difference of matrix-based Rényi entropies", source="Bonheme, section 8.4.2")
+@dataclass(frozen=True)
+class Information:
+    """H(z) - I(x, x_hat), matrix-based Rényi entropies of order `alpha` in bits (FONDUE_IB; Bonheme, section 8.4.2).
+
+    The sign is the other way round from that of the trace: below 0 for fewer latents than needed, about 0 from there
+    on. Hence the threshold below 0.
+
+    Both terms are truncated to `decimals` in each block of items (None: not at all) and then averaged over the blocks,
+    as in the thesis' code; z is the sampled code, and x_hat the mean of p(x|z). With the cut "spread" a block has about
+    `block` items, as even as can be, that lie far apart in the data. "sorted" is the cut of the thesis' code: it drops
+    duplicates by a function that sorts, and takes the items in that order, of each `block` all but the last. Images
+    that begin with the same rows are alike, and so are their codes, whose entropy is then lower: more latents are asked
+    for, 15 or 16 in place of 12 or 13 on dSprites.
+    """
+
+    threshold: float = -0.01
+    block: int = 1000
+    alpha: float = 2.0
+    decimals: int | None = 2
+    cut: str = "spread"
+
+    def __post_init__(self) -> None:
+        finite_number("threshold", self.threshold)
+        finite_number("alpha", self.alpha, above=0)
+        if self.decimals is not None:
+            whole_number("decimals", self.decimals, 0, 6)
+        if self.cut not in CUTS:
+            raise unknown_name("cut", self.cut, list(CUTS))
+        # One item alone has no entropy, and a sorted block is without its last.
+        whole_number("block", self.block, 3 if self.cut == "sorted" else 2)
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        blocks = [self._terms(*arrays) for arrays in _blocks(evidence, self.block, self.cut)]
+        entropy, information = (self._average(terms) for terms in zip(*blocks, strict=True))
+        return Reading(entropy, information)
+
+    def _terms(self, codes: Tensor, items: Tensor, reconstructions: Tensor) -> tuple[float, float]:
+        alpha = float(self.alpha)
+        shared = renyi.mutual_information(renyi.gram(items), renyi.gram(reconstructions), alpha)
+        return renyi.entropy(renyi.gram(codes), alpha), shared
+
+    def _average(self, terms: tuple[float, ...]) -> float:
+        if self.decimals is None:
+            return math.fsum(terms) / len(terms)
+        step = 10**self.decimals
+        # Whole steps have exact sums. A term that rounding alone keeps below a step is on it.
+        return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
+
+
+def read(gap: Gap | Callable[[Evidence], Reading | float], evidence: Evidence) -> Reading:
+    """What a gap, one of ours or the user's own, says of one trained model: two finite terms; a number has one."""
+    if not callable(gap) or isinstance(gap, type):
+        raise ConfigurationError(
+            f"gap must be one of {', '.join(GAPS)}, or a function or object that takes the evidence, got {gap!r}."
+        )
+    name = getattr(gap, "__name__", type(gap).__name__)
+    answer: Any = gap(evidence)
+    terms = (answer.minuend, answer.subtrahend) if isinstance(answer, Reading) else (answer, 0.0)
+    for term in terms:
+        if not isinstance(term, Real) or isinstance(term, bool):
+            raise ConfigurationError(
+                f"the gap {name} must return a number or a Reading of two numbers, got {answer!r} of type "
+                f"{type(answer).__name__}; return float(...) of it if it is one."
+            )
+        if not math.isfinite(term):
+            raise DataError(f"the gap {name} must be finite, got {answer!r}; look for diverged training.")
+    return Reading(float(terms[0]), float(terms[1]))
+
+
+def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Codes, items and reconstructions of each block, as rows on the model's device."""
+    model: Any = evidence.model
+    items = evidence.items
+    sampled = tables_of(evidence.codes)[SAMPLED]
+    if len(items) != len(sampled):
+        raise DataError(
+            f"the codes must have one row for each item, got {len(sampled)} rows for the {len(items)} items of "
+            f"{items.name!r}. Encode these items."
+        )
+    device = next((parameter.device for parameter in model.parameters()), sampled.device)
+    kind = getattr(model, "condition_on", None)
+    told = None if kind is None else condition_table(items, kind, model.condition_width).to(device)
+    for index in CUTS[cut](items, size, device):
+        codes = sampled[index.to(sampled.device)].to(device)
+        yield (
+            codes,
+            items.batch(index).flatten(1),
+            _reconstructions(model, codes, None if told is None else told[index]),
+        )
+
+
+def _spread(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
+    """Positions of items far apart in the order, since one block of sorted items would be unlike the whole."""
+    blocks = max(1, round(len(items) / size))
+    return [torch.arange(first, len(items), blocks, device=device) for first in range(blocks)]
+
+
+def _sorted(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
+    """Positions of the distinct items in the order of their numbers, of each `size` of them all but the last."""
+    everywhere = torch.arange(len(items), device=device)
+    distinct, place = torch.unique(items.batch(everywhere).flatten(1), dim=0, return_inverse=True)
+    first = torch.full((len(distinct),), len(items), device=device).scatter_reduce_(0, place, everywhere, "amin")
+    return [part[: size - 1] for part in first.split(size)]
+
+
+CUTS: dict[str, Callable[[Dataset, int, torch.device], list[Tensor]]] = {"spread": _spread, "sorted": _sorted}
+
+
+@torch.no_grad()
+def _reconstructions(
+    model: Any, codes: Float[Tensor, "items latents"], told: Float[Tensor, "items width"] | None
+) -> Float[Tensor, "items dimensions"]:
+    if not callable(getattr(model, "decode", None)):
+        raise ConfigurationError(
+            f"the gap Information needs a model with decode, which {type(model).__name__} has not; use another gap."
+        )
+    parts = []
+    for start in range(0, len(codes), CHUNK):
+        part = slice(start, start + CHUNK)
+        condition = () if told is None else (told[part].to(codes.dtype),)
+        # The mean of a bare tensor is a method.
+        mean = getattr(model.decode(codes[part], *condition), "mean", None)
+        if not isinstance(mean, Tensor):
+            raise ConfigurationError(
+                f"{type(model).__name__}.decode must return a distribution whose mean is a tensor of items, for the "
+                "gap Information to compare it with the data; return one, or use another gap."
+            )
+        parts.append(mean.flatten(1))
+    rows = torch.cat(parts)
+    if not bool(torch.isfinite(rows).all()):
+        raise DataError("the reconstructions must hold finite numbers, but some do not; look for diverged training.")
+    return rows

@@ -1,0 +1,122 @@
+"""What latents mean, on a card and in a diagnosis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vaescope import diagnose
+from vaescope.codes import Representation
+from vaescope.diagnosis.metric_cards import meaning_card
+from vaescope.errors import ConfigurationError, UnknownNameError
+from vaescope.metrics.meaning import meaning
+from vaescope.runs import fit
+
+GENERATOR = np.random.default_rng(0)
+FACTORS = GENERATOR.integers(0, [3, 8], (600, 2))
+NOISE = GENERATOR.standard_normal((600, 3))
+
+
+def codes_of(mean: np.ndarray) -> Representation:
+    table = torch.from_numpy(mean)
+    return Representation(table, torch.full_like(table, 0.01), table, torch.from_numpy(FACTORS))
+
+
+def titled(found: Any, title: str) -> Any:
+    return next(card for card in found.cards if card.title == title)
+
+
+def test_a_latent_for_each_factor_is_good() -> None:
+    card = meaning_card(meaning(FACTORS + 0.05 * NOISE[:, :2], FACTORS, names=("shape", "place")))
+    assert card.status == "good"
+    assert card.meaning == "Shape and place are carried by one latent."
+    assert card.rows[1]["carries"].startswith("latent 1 carries place (")
+
+
+def test_a_factor_that_is_spread_or_that_no_latent_carries_is_a_note() -> None:
+    twice = np.column_stack([FACTORS[:, 0] + 0.1 * NOISE[:, 0], FACTORS + 0.1 * NOISE[:, 1:]])
+    assert meaning_card(meaning(twice, FACTORS)).status == "note"
+    lost = meaning_card(meaning(FACTORS[:, :1] + 0.1 * NOISE[:, :1], FACTORS, names=("shape", "place")))
+    assert lost.status == "note"
+    assert "No latent by itself tells of place" in lost.advice
+
+
+def test_a_diagnosis_of_codes_with_factors_says_what_each_latent_carries() -> None:
+    found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]))
+    assert found.meaning is not None
+    assert found.rows()[0]["carries"].startswith("latent 0 carries factor 0 (")
+    assert titled(found, "Meaning").status == "good"
+
+
+def test_without_factors_there_is_no_meaning() -> None:
+    mean = torch.from_numpy(NOISE)
+    found = diagnose(Representation(mean, torch.full_like(mean, 0.5), mean))
+    assert found.meaning is None
+    assert "carries" not in found.rows()[0]
+
+
+def test_factors_of_which_none_varies_tell_nothing() -> None:
+    mean = torch.from_numpy(NOISE)
+    constant = torch.zeros(600, 2, dtype=torch.int64)
+    assert diagnose(Representation(mean, torch.full_like(mean, 0.5), mean, constant)).meaning is None
+
+
+def test_a_run_names_the_factors_of_its_data(tmp_path: Path) -> None:
+    net = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+    run = fit("dsprites-small", latents=2, net=net, steps=3, runs=tmp_path, device="cpu")
+    found = diagnose(run, items=300)
+    assert found.meaning is not None
+    assert "position x" in found.meaning.factors
+    assert "color" not in found.meaning.factors
+
+
+def test_metrics_that_are_named_have_their_scores_on_a_card() -> None:
+    found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]), metrics=["mig", "hoyer"])
+    assert [score.metric for score in found.scores] == ["mig", "hoyer"]
+    card = titled(found, "Metrics")
+    assert "mig 0.9" in card.meaning
+    assert found.scores[0].random == pytest.approx(0, abs=0.1)
+    assert found.scores[0].perfect == pytest.approx(1, abs=0.05)
+    assert found.plain()["metrics"][0]["metric"] == "mig"
+
+
+def test_all_metrics_are_computed_and_those_that_cannot_be_say_why() -> None:
+    found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]), metrics="all")
+    names = {score.metric for score in found.scores}
+    assert {"mig", "dci", "sap", "factor_vae", "beta_vae", "modularity", "irs"} <= names
+    assert "distance_to_orthogonality" not in names
+    assert "distance_to_orthogonality: " in titled(found, "Metrics").advice
+
+
+def test_passive_latents_are_left_out_on_request() -> None:
+    mean = np.column_stack([FACTORS + 0.05 * NOISE[:, :2], 0.01 * NOISE[:, 2]])
+    codes = codes_of(mean)
+    codes.variance[:, 2] = 1.0
+    (score,) = diagnose(codes, metrics=["mig_sup"], exclude="passive").scores
+    assert score.latents == (0, 1)
+    (whole,) = diagnose(codes, metrics=["mig_sup"]).scores
+    assert score.score > whole.score + 0.2
+
+
+def test_leaving_latents_out_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="exclude leaves latents out of metrics, and none is named"):
+        diagnose(codes_of(NOISE[:, :2]), exclude="passive")
+    with pytest.raises(ConfigurationError, match="exclude must be one of active, mixed, passive, got 'sleepy'"):
+        diagnose(codes_of(NOISE[:, :2]), metrics=["mig"], exclude="sleepy")
+
+
+def test_importances_have_a_card_of_their_own() -> None:
+    found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]), metrics=["dci"])
+    card = titled(found, "Importance")
+    assert card.meaning.startswith("Predictions rest most, for factor 0 on latent 0 (")
+    assert sum(row["factor 1"] for row in card.rows) == pytest.approx(1)
+    assert np.array(found.plain()["metrics"][0]["matrix"]).shape == (2, 2)
+
+
+def test_an_unknown_metric_is_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"metric must be one of .*mig.*; got 'migg'"):
+        diagnose(codes_of(NOISE[:, :2]), metrics=["migg"])

@@ -1,0 +1,285 @@
+"""The table of latents: what its rows say, what is left out, and how it sorts and fits in a browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from browser import chromium, opened
+
+from vaescope.codes import Representation
+from vaescope.data.arrays import from_array
+from vaescope.diagnosis.diagnose import Diagnosis, diagnose
+from vaescope.encoding import encode, traversals
+from vaescope.errors import DataError
+from vaescope.models import Architecture
+from vaescope.reporting.assets import asset
+from vaescope.reporting.latents import MOST, LatentRow, latent_rows, latents_table, pictured
+
+ITEMS = 200
+EVIL = "<script>alert(1)</script>"
+PAGE = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Latents</title>'
+    '<style>{style}</style><script>{script}</script></head><body class="vaescope">{body}</body></html>'
+)
+
+
+def some_codes(passive: int = 2) -> Representation:
+    """Two active latents that carry a factor each, a mixed one, and passive ones: the first follows latent 0."""
+    random = torch.Generator().manual_seed(0)
+    noise = torch.randn(ITEMS, 3 + passive, generator=random, dtype=torch.float64)
+    factors = torch.stack([torch.arange(ITEMS) % 4, torch.arange(ITEMS) // 4 % 5], dim=1)
+    mean = torch.cat([factors - 2 + 0.1 * noise[:, :2], 0.5 * noise[:, 2:3], 0.01 * noise[:, 3:]], dim=1)
+    if passive:
+        mean[:, 3] += 0.01 * mean[:, 0]
+    variance = torch.full_like(mean, 1.0)
+    variance[:, :2], variance[:, 2] = 0.01, 0.5
+    return Representation(mean, variance, mean, factors)
+
+
+def some_rows(count: int) -> list[LatentRow]:
+    """So many latents, of which the later ones diverge more."""
+    codes = some_codes()
+    row = latent_rows(diagnose(codes), codes)[0]
+    return [dataclasses.replace(row, latent=latent, kl=float(latent)) for latent in range(count)]
+
+
+@pytest.fixture(scope="module")
+def codes() -> Representation:
+    return some_codes()
+
+
+@pytest.fixture(scope="module")
+def diagnosis(codes: Representation) -> Diagnosis:
+    return diagnose(codes)
+
+
+@pytest.fixture(scope="module")
+def rows(diagnosis: Diagnosis, codes: Representation) -> tuple[LatentRow, ...]:
+    return latent_rows(diagnosis, codes)
+
+
+@pytest.fixture(scope="module")
+def pictures() -> dict[str, Any]:
+    """Items and traversals of an untrained model of five latents."""
+    images = np.random.default_rng(0).integers(0, 256, (ITEMS, 1, 16, 16), dtype=np.uint8)
+    data = from_array(images)
+    net = {"name": "mlp", "encoder_widths": (8,), "decoder_widths": (8,)}
+    model = Architecture("vae", net, "diagonal").build((1, 16, 16), 5, seed=0)
+    return {"items": data, "traversals": traversals(model, data, encode(model, data))}
+
+
+def test_rows_repeat_the_diagnosis(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
+    for row, told in zip(rows, diagnosis.rows(), strict=True):
+        assert (row.latent, row.type, row.kl, row.share) == (
+            told["latent"],
+            told["type"],
+            told["kl"],
+            told["kl_share"],
+        )
+    assert [row.type for row in rows] == ["active", "active", "mixed", "passive", "passive"]
+
+
+def test_means_are_counted_over_one_range_for_all_latents(rows: tuple[LatentRow, ...], codes: Representation) -> None:
+    low, high = rows[0].limits
+    assert {row.limits for row in rows} == {(low, high)}
+    assert (-low, high) == (high, float(codes.mean.abs().max()))
+    for row in rows:
+        expected = [0] * len(row.means)
+        for value in codes.mean[:, row.latent].tolist():
+            expected[min(int((value - low) / (high - low) * len(expected)), len(expected) - 1)] += 1
+        assert list(row.means) == expected
+        assert sum(row.variances) == ITEMS
+
+
+def test_the_strongest_correlation_is_with_another_passive_latent(
+    rows: tuple[LatentRow, ...], codes: Representation
+) -> None:
+    matrix = np.abs(np.corrcoef(codes.mean.numpy().T))
+    for row in rows:
+        others = [other for other in (3, 4) if other != row.latent]
+        assert row.correlated in others
+        assert row.correlation == pytest.approx(max(matrix[row.latent, other] for other in others))
+
+
+@pytest.mark.parametrize("passive", [0, 1])
+def test_without_another_passive_latent_there_is_no_correlation(passive: int) -> None:
+    codes = some_codes(passive)
+    correlations = [row.correlation for row in latent_rows(diagnose(codes), codes)]
+    assert [value is None for value in correlations] == ([True] * 3 if passive == 0 else [False] * 3 + [True])
+
+
+def test_a_latent_carries_the_factor_with_most_bits(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
+    told = diagnosis.meaning
+    assert told is not None
+    for latent in (0, 1):
+        assert rows[latent].factor == told.factors[latent]
+        assert rows[latent].bits == told.bits[latent].max()
+    assert (rows[2].factor, rows[2].bits) == (rows[4].factor, rows[4].bits) == (None, 0.0)
+
+
+def test_without_factors_nothing_is_known_to_be_carried(codes: Representation) -> None:
+    bare = dataclasses.replace(codes, factors=None)
+    rows = latent_rows(diagnose(bare), bare)
+    assert {(row.factor, row.bits) for row in rows} == {(None, None)}
+    assert "Carries" not in latents_table(rows)
+
+
+def test_the_items_at_the_ends_are_those_with_the_smallest_and_largest_means(
+    rows: tuple[LatentRow, ...], codes: Representation
+) -> None:
+    for row in rows:
+        means = codes.mean[:, row.latent].tolist()
+        assert [means[place] for place in row.smallest] == sorted(means)[:3]
+        assert [means[place] for place in row.largest] == sorted(means, reverse=True)[:3]
+
+
+def test_a_diagnosis_of_other_codes_is_named(diagnosis: Diagnosis) -> None:
+    other = some_codes(passive=1)
+    with pytest.raises(DataError, match="of 200 items and 5 latents, the codes have 200 and 4"):
+        latent_rows(diagnosis, other)
+
+
+def test_what_there_is_no_material_for_is_left_out(rows: tuple[LatentRow, ...], pictures: dict[str, Any]) -> None:
+    bare, full = latents_table(rows), latents_table(rows, **pictures)
+    for title in ("Decoded while it moves", "Items at its ends"):
+        assert title not in bare
+        assert title in full
+    assert full.count("<img") == 5 * 4
+    assert "Items at its ends" not in latents_table(rows, traversals=pictures["traversals"])
+
+
+def test_every_picture_and_histogram_says_what_it_is(rows: tuple[LatentRow, ...], pictures: dict[str, Any]) -> None:
+    table = latents_table(rows, **pictures)
+    assert 'alt=""' not in table
+    assert table.count("alt=") == table.count("<img")
+    assert table.count("<title>") == table.count("<svg") == 10
+    assert "10 decoded items with latent 2 at −5 to 5, the others fixed" in table
+    assert "<caption>5 latents: 2 active, 1 mixed, 2 passive</caption>" in table
+    assert table.count('scope="row"') == 5
+
+
+def test_only_the_latents_that_diverge_most_have_pictures(pictures: dict[str, Any]) -> None:
+    rows = some_rows(MOST + 6)
+    assert pictured(rows) == tuple(range(6, MOST + 6))
+    table = latents_table(rows, items=pictures["items"])
+    assert table.count("<img") == 2 * MOST
+    assert f"the {MOST} latents with the largest KL; the other 6 have none." in table
+    assert "have none" not in latents_table(rows)
+
+
+def test_words_from_data_stay_words(rows: tuple[LatentRow, ...]) -> None:
+    table = latents_table([dataclasses.replace(row, factor=EVIL) for row in rows])
+    assert "<script" not in table
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in table
+
+
+def test_a_rate_without_end_is_shown_as_such(rows: tuple[LatentRow, ...]) -> None:
+    table = latents_table([dataclasses.replace(rows[0], kl=math.inf, share=None)])
+    assert "∞" in table
+    assert 'data-sort="Infinity"' in table
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def file(rows: tuple[LatentRow, ...], pictures: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tables: the second with a factor of a wicked name, and without pictures."""
+    rate = [dataclasses.replace(rows[0], kl=math.inf), *rows[1:]]
+    wicked = [dataclasses.replace(row, factor=EVIL if row.latent == 1 else row.factor) for row in rate]
+    body = latents_table(rate, **pictures, name="first") + latents_table(wicked, name="second")
+    path = tmp_path_factory.mktemp("page") / "latents.html"
+    styles = asset("cards.css") + asset("page.css") + asset("latents.css")
+    path.write_text(PAGE.format(style=styles, script=asset("latents.js"), body=body), encoding="utf-8")
+    return path
+
+
+def order(page: Any, table: str = "first") -> list[int]:
+    return [int(cell.get_attribute("data-sort")) for cell in page.locator(f"#{table} tbody th").all()]
+
+
+def sorted_by(page: Any) -> list[str]:
+    """The columns that the first table says it is sorted by, and how."""
+    headers = page.locator("#first th[aria-sort]").all()
+    return [f"{header.inner_text()} {header.get_attribute('aria-sort')}" for header in headers]
+
+
+def test_a_click_sorts_and_another_turns_it_round(browser: Any, file: Path, rows: tuple[LatentRow, ...]) -> None:
+    with opened(browser, file, width=1400) as page:
+        assert sorted_by(page) == ["Latent ascending"]
+        by_rate = sorted(range(5), key=lambda latent: math.inf if latent == 0 else rows[latent].kl)
+        button = page.locator("#first thead").get_by_role("button", name="KL")
+        button.click()
+        assert order(page) == by_rate[::-1]
+        assert sorted_by(page) == ["KL, share of the rate descending"]
+        button.click()
+        assert order(page) == by_rate
+        assert sorted_by(page) == ["KL, share of the rate ascending"]
+        assert order(page, "second") == [0, 1, 2, 3, 4]
+
+
+def test_the_keyboard_sorts_and_keeps_its_place(browser: Any, file: Path) -> None:
+    with opened(browser, file, width=1400) as page:
+        page.locator("#first thead").get_by_role("button", name="Latent").focus()
+        page.keyboard.press("Enter")
+        assert order(page) == [4, 3, 2, 1, 0]
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        assert sorted_by(page) == ["Type ascending"]
+        assert order(page) == [0, 1, 2, 3, 4]
+        assert page.evaluate("document.activeElement.textContent") == "Type"
+
+
+def test_missing_values_come_last_in_both_directions_and_equal_ones_keep_their_order(browser: Any, file: Path) -> None:
+    with opened(browser, file, width=1400) as page:
+        button = page.locator("#second thead").get_by_role("button", name="Carries")
+        button.click()
+        assert order(page, "second") == [1, 0, 3, 2, 4]
+        button.click()
+        assert order(page, "second") == [0, 3, 1, 2, 4]
+        assert page.locator("#second td.carries b").filter(has_text=EVIL).count() == 1
+
+
+def test_on_a_narrow_screen_a_choice_sorts(browser: Any, file: Path) -> None:
+    with opened(browser, file, width=390) as page:
+        choice = page.locator('.sort-choice[data-table="first"]')
+        assert not page.locator("#first thead").is_visible()
+        choice.get_by_label("Sort by").select_option(label="KL, share of the rate")
+        first = order(page)
+        assert first[0] == 0
+        choice.get_by_role("button", name="Reverse").click()
+        assert order(page) == first[::-1]
+    with opened(browser, file, width=1400) as page:
+        assert not page.locator('.sort-choice[data-table="first"]').is_visible()
+
+
+@pytest.mark.parametrize("width", [390, 800, 1000, 1240, 1400])
+def test_the_page_does_not_scroll_sideways(browser: Any, file: Path, width: int) -> None:
+    with opened(browser, file, width=width) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ends = page.evaluate("[...document.querySelectorAll('img')].map(one => one.getBoundingClientRect().right)")
+        assert max(ends) <= width
+
+
+def test_strips_are_large_enough_to_be_seen(browser: Any, file: Path) -> None:
+    with opened(browser, file, width=1400) as page:
+        heights = page.evaluate("[...document.querySelectorAll('.traversals img')].map(i => i.clientHeight)")
+        assert min(heights) >= 45
+
+
+def test_scripts_leave_one_name_behind(browser: Any, file: Path) -> None:
+    with opened(browser, file) as page:
+        assert page.evaluate("Object.keys(window.vaescope)") == ["sortTable"]
+        page.evaluate("vaescope.sortTable(document.getElementById('second'), 0, 'descending')")
+        assert order(page, "second") == [4, 3, 2, 1, 0]

@@ -1,0 +1,307 @@
+"""FONDUE finds the number of factors behind data, and says clearly what it could not find or was not given."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import vaescope as vs
+from vaescope.data import open_dataset
+from vaescope.errors import ConfigurationError, DataError, VaescopeError
+from vaescope.nets import MLP
+from vaescope.sizing import Answer, Fondue, IntrinsicDimension, SearchResult
+from vaescope.sizing.gaps import Evidence, Reading
+from vaescope.sizing.result import Look
+
+TINY: dict[str, Any] = {
+    "net": MLP((8,), (8,)),
+    "seeds": 1,
+    "period": 10,
+    "most_periods": 2,
+    "largest": 6,
+    "batch": 16,
+    "learning_rate": 1e-2,
+    "probe_items": 200,
+    "runs": None,
+    "device": "cpu",
+}
+ONE_POINT = np.tile(np.arange(8.0), (200, 1))
+
+
+def searched(data: Any = None, **options: Any) -> Fondue:
+    data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300) if data is None else data
+    return vs.fondue(data, **{**TINY, **options})
+
+
+def rendered(factors: int, items: int = 3000, width: int = 32, ambient: int = 64) -> np.ndarray:
+    """Independent standard normal factors through a fixed two-layer decoder, plus noise."""
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator)
+
+    factor_values = normal(items, factors)
+    first = torch.linalg.qr(normal(width, factors))[0].T * math.sqrt(width / factors)
+    second = torch.linalg.qr(normal(ambient, width))[0].T * math.sqrt(ambient / width)
+    hidden = torch.tanh(0.2 * factor_values @ first) / 0.2
+    return (hidden @ second + 0.4 * normal(items, ambient)).numpy()
+
+
+LEARNING: dict[str, Any] = {
+    "net": MLP((32,), (32,)),
+    "period": 300,
+    "most_periods": 10,
+    "batch": 32,
+    "learning_rate": 5e-3,
+    "probe_items": 3000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factors", [3, 6, 10])
+def test_the_factors_behind_rendered_data_are_found_within_one(factors: int) -> None:
+    result = searched(rendered(factors), **{**LEARNING, "largest": 14})
+    assert abs(result.latents - factors) <= 1
+    assert result.stable
+    assert 1 <= result.start <= 14
+    assert result.dimension is not None
+    gaps = {row["latents"]: row["gap"] for row in result.curve}
+    assert gaps[result.latents] <= 1 < gaps[result.latents + 1]
+
+
+@pytest.mark.slow
+def test_the_answer_does_not_depend_on_where_the_search_begins(tmp_path: Path) -> None:
+    data, settings = rendered(3, items=1500, ambient=40), {**LEARNING, "period": 200, "precision": "float64"}
+    results = [
+        searched(data, **{**settings, "init": init, "largest": 30, "threshold": 0.75}, runs=tmp_path)
+        for init in (5, 1, 2, 9, 30)
+    ]
+    assert {result.values for result in results} == {(3,)}
+    assert [result.start for result in results] == [5, 1, 2, 9, 30]
+    assert all(result.dimension is None for result in results)
+    assert all(later.trained_steps < results[0].trained_steps for later in results[1:])
+
+
+def test_no_import_shadows_the_functions_of_the_public_face() -> None:
+    code = "import vaescope as vs, vaescope.sizing, vaescope.reporting, inspect; "
+    code += "assert all(map(inspect.isfunction, (vs.fondue, vs.report, vs.fit, vs.diagnose, vs.encode)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("gap", ["dimension", {"name": "information", "block": 100}, IntrinsicDimension(k=5)])
+def test_the_other_gaps_run_from_end_to_end(gap: Any, tmp_path: Path) -> None:
+    result = searched(gap=gap, runs=tmp_path)
+    assert result.gap in ("dimension", "information")
+    assert result.threshold == (-0.01 if result.gap == "information" else 1.0)
+    assert 0 <= result.latents <= 6
+    for look in result.looks:
+        assert look.gap == pytest.approx(look.minuend - look.subtrahend, abs=1e-12)
+    assert searched(gap=gap, runs=tmp_path).trained_steps == 0
+
+
+def too_many(evidence: Evidence) -> float:
+    return float(evidence.codes.mean.shape[1]) - 2
+
+
+class Own:
+    """A gap of one's own, as an object with its threshold."""
+
+    threshold = 2.5
+
+    def __call__(self, evidence: Evidence) -> Reading:
+        return Reading(float(evidence.codes.sample.shape[1]), 2.0)
+
+
+def test_a_function_of_ones_own_is_a_gap_when_a_threshold_is_given(tmp_path: Path) -> None:
+    result = searched(gap=too_many, threshold=1.0, runs=tmp_path)
+    assert (result.latents, result.gap, result.threshold) == (3, "too_many", 1.0)
+    with pytest.raises(ConfigurationError, match="a gap of one's own needs a threshold: give too_many an attribute"):
+        searched(gap=too_many)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_object_of_ones_own_is_a_gap_with_its_threshold() -> None:
+    result = searched(gap=Own())
+    assert (result.latents, result.gap, result.threshold) == (4, "Own", 2.5)
+    assert searched(gap=Own(), threshold=1.0).latents == 3
+
+
+def test_a_gap_that_never_exceeds_the_threshold_is_said_with_the_largest_size_tried() -> None:
+    result = searched(gap=lambda evidence: 0.0, threshold=1.0)
+    assert result.latents == 6
+    assert not result.answers[0].search.bounded
+    assert "The gap never exceeds 1 up to 6, the largest latents tried for 1 of 1 seeds" in result.summary()
+    assert result.rows()[0]["bounded"] is False
+
+
+def test_no_size_is_tried_above_the_dimensions_of_the_data() -> None:
+    result = searched(gap=lambda evidence: 0.0, threshold=1.0, largest=None)
+    assert result.latents == max(look.value for look in result.looks) == 8
+
+
+def test_a_gap_above_the_threshold_at_one_latent_is_said() -> None:
+    result = searched(gap=lambda evidence: 7.0, threshold=1.0)
+    assert (result.latents, result.values) == (0, (0,))
+    assert "Already one latent has a gap above 1: not even one latent stays alive" in result.summary()
+    assert json.dumps(result.plain(), allow_nan=False)
+
+
+def test_constant_data_are_named() -> None:
+    with pytest.raises(DataError, match="the items must differ, all are 1") as raised:
+        searched(np.ones((200, 8)))
+    assert_one_sentence_of_remedy(raised.value)
+
+
+def test_data_of_one_point_are_named() -> None:
+    with pytest.raises(DataError, match="has no intrinsic dimension to begin at") as raised:
+        searched(ONE_POINT)
+    assert_one_sentence_of_remedy(raised.value)
+
+
+def test_data_of_too_few_distinct_points_are_named() -> None:
+    points = np.random.default_rng(0).normal(size=(3, 8))
+    with pytest.raises(DataError, match=r"has no intrinsic dimension to begin at.*distinct") as raised:
+        searched(np.repeat(points, 60, axis=0))
+    assert_one_sentence_of_remedy(raised.value)
+
+
+def assert_one_sentence_of_remedy(error: VaescopeError) -> None:
+    text = str(error)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert len(text) < 400
+
+
+def test_data_of_one_point_with_a_given_start_have_no_living_latent() -> None:
+    result = searched(ONE_POINT, init=2, period=30)
+    assert result.latents <= 1
+    assert all(look.gap > look.value / 2 for look in result.looks)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"steps": 100}, "takes no steps. Give period or most_periods"),
+        ({"epochs": 2}, "takes no epochs. Give period or most_periods"),
+        ({"model": "autoencoder"}, "an autoencoder has none. Search with model 'vae'"),
+        ({"latents": 5}, "latents are what is searched for; pass init=5"),
+        ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0"),
+        ({"seeds": []}, r"seeds must be different whole numbers, at least one, got \[\]"),
+        ({"seeds": [1, 1]}, r"seeds must be different whole numbers, at least one, got \[1, 1\]"),
+        ({"seeds": [0, 1.5]}, "seed must be a whole number from 0 to .*, got 1.5"),
+        ({"seeds": [-1]}, "seed must be a whole number from 0 to .*, got -1"),
+        ({"seeds": "many"}, "seed.* whole number.*got 'm"),
+        ({"init": 0}, "init must be a whole number from 1 to 6, got 0"),
+        ({"init": 7}, "init must be a whole number from 1 to 6, got 7"),
+        ({"init": 2.5}, "init must be a whole number from 1 to 6, got 2.5"),
+        ({"largest": 0}, "largest must be a whole number from 1 to 8, got 0"),
+        ({"largest": 9}, "largest must be a whole number from 1 to 8, got 9"),
+        ({"gap": "traces"}, "gap must be one of.*trace.*got 'traces'"),
+        ({"gap": {"name": "trace", "limit": 2}}, "gap 'trace' takes the options threshold; got 'limit'"),
+        ({"gap": 3, "threshold": 1.0}, "gap must be one of .* got 3"),
+        ({"threshold": math.nan}, "threshold must be a finite number, got nan"),
+        ({"period": 0}, "period must be a whole number of at least 1, got 0"),
+        ({"most_periods": 0}, "most_periods must be a whole number of at least 1, got 0"),
+        ({"probe_items": 1}, "probe_items must be a whole number of at least 2, got 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0, got 0"),
+        ({"over": "gamma", "largest": None}, r"over must be 'latents' or a strength of Beta \(beta\), got 'gamma'"),
+        ({"over": "beta"}, "largest is a number of latents, and this search is over beta"),
+        ({"gap": 3}, "gap must be one of .* got 3"),
+        ({"over": "beta", "largest": None}, "a search over beta needs the number of latents: pass latents"),
+        ({"colour": "red"}, "setting must be one of.*got 'colour'"),
+        ({"likelihood": "bernoulli"}, r"likelihood 'bernoulli' takes numbers in \[0, 1\]"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_for_is_named_in_one_sentence(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(VaescopeError, match=words) as raised:
+        searched(**options)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_a_gap_of_ones_own_returns_must_be_a_number() -> None:
+    with pytest.raises(ConfigurationError, match="the gap wordy must return a number or a Reading"):
+        searched(gap=wordy, threshold=1.0)
+
+
+def wordy(evidence: Evidence) -> Any:
+    return "much"
+
+
+def found(*values: int, bounded: bool = True, stable: bool = True, over: str = "latents") -> Fondue:
+    """A result made by hand."""
+    answers, looks = [], []
+    for seed, value in enumerate(values):
+        gaps = tuple((size, 0.1 if size <= value else 1.5) for size in (value, value + 1) if size)
+        search = SearchResult((value, value + 1 if bounded else None), gaps, 1.0)
+        answers.append(Answer(seed, value, 2 + seed, stable, search))
+        looks.extend(Look(size, seed, 2, gap + 1, 1.0, gap) for size, gap in gaps)
+    return Fondue(over, "trace", 1.0, tuple(answers), tuple(looks), 3, 2.7, 100, 50, 800, 1.5, {"name": "sprites"})
+
+
+def test_the_interval_is_that_of_student() -> None:
+    result = found(10, 11, 13, 10)
+    expected = stats.t.interval(0.95, 3, loc=11, scale=stats.sem([10, 11, 13, 10]))
+    assert result.interval == pytest.approx(expected)
+    assert result.sd == pytest.approx(np.std([10, 11, 13, 10], ddof=1))
+    assert found(0, 3).interval == (0.0, pytest.approx(1.5 + 12.7062 * 1.5, rel=1e-4))
+
+
+def test_one_seed_has_no_interval_and_says_so() -> None:
+    result = found(4)
+    assert (result.mean, result.sd, result.interval) == (4, None, None)
+    assert "1 seed: ask for more to get an interval" in result.summary()
+
+
+@pytest.mark.parametrize(("values", "latents"), [((3, 4), 4), ((2, 3), 3), ((3, 3, 4), 3), ((3, 4, 4), 4), ((0,), 0)])
+def test_the_mean_rounds_to_whole_latents_with_halves_up(values: tuple[int, ...], latents: int) -> None:
+    assert found(*values).latents == latents
+
+
+def test_everything_goes_into_json() -> None:
+    for result in (found(4), found(3, 5), searched(seeds=2)):
+        table = json.loads(json.dumps(result.plain(), allow_nan=False))
+        assert table["latents"] == result.latents
+        assert table["seeds"] == result.rows()
+        assert len(table["looks"]) == result.models == len(result.looks)
+        assert table["summary"] == result.summary()
+
+
+def test_rows_tell_of_each_seed() -> None:
+    assert found(3, 5).rows() == [
+        {"seed": 0, "latents": 3, "periods": 2, "stable": True, "bounded": True, "models": 2},
+        {"seed": 1, "latents": 5, "periods": 3, "stable": True, "bounded": True, "models": 2},
+    ]
+
+
+def test_the_curve_averages_over_seeds_by_ascending_size() -> None:
+    curve = found(3, 4).curve
+    assert [row["latents"] for row in curve] == [3, 4, 5]
+    assert [row["seeds"] for row in curve] == [1, 2, 1]
+    assert (curve[1]["gap"], curve[1]["low"], curve[1]["high"]) == (pytest.approx(0.8), 0.1, 1.5)
+    assert curve[1]["minuend"] - curve[1]["subtrahend"] == pytest.approx(0.8)
+
+
+def test_the_summary_holds_the_number_its_spread_and_the_cost() -> None:
+    text = found(3, 5).summary()
+    assert text.startswith("4 latents for sprites (4 ± 1.4, 95% interval 0 to 16.7; trace gap, 2 seeds; 4 models, 6 ep")
+    assert found(3, 5).epochs == 6
+
+
+def test_the_summary_warns_of_what_is_not_settled() -> None:
+    assert "still moved when training ended: allow more periods" in found(3, stable=False).summary()
+    assert "still moved" not in found(3).summary()
+    open_ended = found(3, 6, bounded=False).summary()
+    assert "never exceeds 1 up to 6, the largest latents tried for 2 of 2 seeds: the true number may be l" in open_ended
+    twice = SearchResult((3, 4), ((3, 0.1), (4, 1.5), (5, 0.2)), 1.0)
+    again = Fondue("latents", "trace", 1.0, (Answer(0, 3, 2, True, twice),), found(3).looks, 3, None, 9, 9, 9, 1.0)
+    assert "The gap is not monotone" in again.summary()

@@ -1,0 +1,232 @@
+"""Sweeps on a cluster end as on one machine, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vaescope
+from vaescope import __version__
+from vaescope.errors import RunError
+from vaescope.runs.journal import Journal
+from vaescope.runs.locks import locked
+from vaescope.runs.measurements import FILE
+from vaescope.runs.run import STATE_FILE, Run
+from vaescope.runs.store import Store
+from vaescope.sweeps.engines import engine
+from vaescope.sweeps.engines.local import local
+from vaescope.sweeps.engines.ray import Place, cluster, perform_there
+from vaescope.sweeps.specification import Job, Sweep, is_done, jobs_of
+from vaescope.training.checkpoint import load_state
+
+# A large net trains alone and a small one in company: jobs of one run and of several.
+LARGE = {"name": "mlp", "encoder_widths": [320, 160], "decoder_widths": [160, 320]}
+SMALL = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
+
+
+def swept(
+    steps: int = 5, nets: tuple[Any, ...] = (SMALL,), betas: tuple[float, ...] = (1.0,), seeds: int = 1, **member: Any
+) -> list[Job]:
+    sweep = Sweep(
+        "digits",
+        {"steps": steps, "batch": 32, "log_every": 20, "evaluate_every": 100},
+        {"latents": 4, "learning_rate": 1e-3, **member},
+        grid={"net": nets, "objective.beta": betas, "seed": range(seeds)},
+    )
+    return jobs_of(sweep)
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    """A cluster of one node with one core."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Workers do not start where this process did, so its path must not be relative.
+        patch.setenv("PYTHONPATH", str(Path(vaescope.__file__).parents[1]))
+        started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        yield started
+        started.shutdown()
+
+
+def busy_worker(node: Any) -> int:
+    """The process of a node that performs a job, waited for."""
+    raylet = node.all_processes["raylet"][0].process.pid
+
+    def busy() -> list[int]:
+        listed = subprocess.run(["ps", "-A", "-o", "ppid=,pid=,args="], capture_output=True, text=True, check=True)
+        lines = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
+        title = f"ray::{perform_there.__name__}"
+        return [int(pid) for parent, pid, command in lines if int(parent) == raylet and command.startswith(title)]
+
+    return wait_until(busy)[0]
+
+
+def wait_until(look: Callable[[], Any]) -> Any:
+    """What a look finds, as soon as that is something."""
+    until = time.monotonic() + 60
+    while not (found := look()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return found
+
+
+@contextmanager
+def holding(folder: Path, released: threading.Event) -> Iterator[None]:
+    """The lock of a run is held by somebody else until it is released."""
+    held = threading.Event()
+
+    def hold() -> None:
+        with locked([folder]):
+            held.set()
+            released.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        released.set()
+        holder.join()
+
+
+def contents(jobs: list[Job], runs: Path) -> dict[str, Any]:
+    """Weights, history and results of every run, to the last bit."""
+    store, found = Store(runs), {}
+    for identity in (one for job in jobs for one in job.ids):
+        path = store.path(identity)
+        record = json.loads((path / "run.json").read_text())
+        found[identity] = (
+            (path / "model.safetensors").read_bytes(),
+            Journal(path).rows(),
+            (path / FILE).read_bytes(),
+            record["status"],
+            record["configuration"],
+        )
+    return found
+
+
+@pytest.mark.slow
+def test_a_sweep_whose_worker_is_killed_and_whose_node_is_lost_ends_like_one_on_this_machine(
+    nodes: Any, tmp_path: Path
+) -> None:
+    import ray
+
+    jobs = swept(100, (LARGE, SMALL), (1.0, 2.0, 4.0), 4)
+    assert len(jobs) >= 8
+    assert sum(len(job.ids) for job in jobs) == 24
+    first, second = nodes.head_node, nodes.add_node(num_cpus=1)
+    performed = cluster(jobs, tmp_path / "there", address=nodes.address, checkpoint_seconds=0.1)
+    done = [next(performed)]
+    os.kill(busy_worker(first), signal.SIGKILL)
+    done.append(next(performed))
+    busy_worker(second)
+    nodes.remove_node(second, allow_graceful=False)
+    done += performed
+    assert not ray.is_initialized()
+
+    assert sorted(job.number for job in done) == [job.number for job in jobs]
+    assert all(is_done(job, tmp_path / "there") for job in jobs)
+    assert len(list(Store(tmp_path / "there").runs())) == 24
+    for job in local(jobs, tmp_path / "here", workers=1):
+        assert contents([job], tmp_path / "there") == contents([job], tmp_path / "here")
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_interrupted_leaves_a_checkpoint_that_the_same_sweep_takes_up(
+    nodes: Any, tmp_path: Path
+) -> None:
+    jobs = swept(200, (LARGE,), seeds=2)
+    performed = cluster(jobs, tmp_path / "there", address=nodes.address, checkpoint_seconds=1000.0)
+    first = next(performed)
+    (second,) = (job for job in jobs if job is not first)
+    path = Store(tmp_path / "there").path(second.ids[0])
+    wait_until(lambda: Journal(path).rows() != [])
+    with pytest.raises(KeyboardInterrupt):
+        performed.throw(KeyboardInterrupt)
+    assert 0 < load_state(path / STATE_FILE).step < 200
+    assert not is_done(second, tmp_path / "there")
+
+    for folder, missing in (("there", [second]), ("here", jobs)):
+        assert list(local(missing, tmp_path / folder, workers=1)) == missing
+    assert contents(jobs, tmp_path / "there") == contents(jobs, tmp_path / "here")
+
+
+@pytest.mark.slow
+def test_a_task_that_fails_says_why_and_a_connection_that_was_there_stays(nodes: Any, tmp_path: Path) -> None:
+    import ray
+
+    ray.init(address=nodes.address, log_to_driver=False)
+    try:
+        broken = [replace(job, data=str(tmp_path / "absent.npy")) for job in swept()]
+        with pytest.raises(RunError, match=r"absent\.npy"):
+            list(cluster(broken, tmp_path, address=nodes.address))
+        wild = swept(learning_rate=1e30)
+        assert len(list(cluster(wild, tmp_path, address=nodes.address))) == len(wild)
+        assert {Run.open(tmp_path / identity).status for job in wild for identity in job.ids} == {"failed"}
+        with pytest.raises(RunError, match=f"connected to, {nodes.address}, got 'elsewhere:1'"):
+            list(cluster(swept(), tmp_path, address="elsewhere:1"))
+        with pytest.raises(RunError, match="a node of the cluster must have a GPU"):
+            list(cluster(swept(), tmp_path, device="cuda"))
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
+
+
+def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(RunError, match=r"pip install 'vaescope\[ray\]'"):
+        list(engine("ray")(swept(), tmp_path))
+
+
+def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    for wrong in (address, "nonsense", "host:port"):
+        with pytest.raises(RunError, match=f"cluster of Ray at the address '{wrong}'"):
+            list(cluster(swept(), tmp_path, address=wrong))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_node_that_does_not_see_the_folder_of_runs_or_has_another_version_says_so(tmp_path: Path) -> None:
+    (job,) = swept()
+    place = Place(tmp_path, tmp_path / "sign", tmp_path, __version__)
+    assert "Choose a folder that the nodes share" in str(perform_there(job, place, "cpu", 20.0))
+    other = replace(place, version="0.0.0")
+    assert "must have vaescope 0.0.0" in str(perform_there(job, other, "cpu", 20.0))
+
+
+def test_a_job_waits_for_the_locks_of_a_process_that_is_dying_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = swept()
+    place = Place(tmp_path, tmp_path, tmp_path, __version__)
+    released = threading.Event()
+    with holding(Store(tmp_path).path(job.ids[0]), released):
+        monkeypatch.setattr("vaescope.sweeps.engines.ray.PATIENCE", 0.1)
+        assert "is being trained by another process" in str(perform_there(job, place, "cpu", 20.0))
+        monkeypatch.setattr("vaescope.sweeps.engines.ray.PATIENCE", 60.0)
+        threading.Timer(0.7, released.set).start()
+        assert perform_there(job, place, "cpu", 20.0) is None
+    assert is_done(job, tmp_path)
+
+
+def test_importing_the_package_and_its_engines_does_not_load_ray() -> None:
+    code = "import sys, vaescope, vaescope.sweeps.engines.ray; sys.exit('ray' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,474 @@
+"""Sweeps: what a grid means, how runs group into jobs, and tables that do not depend on how often they were stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vaescope
+from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RunError, UnknownNameError
+from vaescope.runs import Run
+from vaescope.runs.locks import locked
+from vaescope.runs.measurements import FILE, Measure, MeasureWarning
+from vaescope.runs.store import Store
+from vaescope.sweeps.engines.local import local
+from vaescope.sweeps.run import plan, rows_of, run_sweep, runs_of, train_jobs
+from vaescope.sweeps.specification import Sweep, check_place, is_done, jobs_of
+
+SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
+LARGE = {"name": "mlp", "encoder_widths": [400, 200], "decoder_widths": [200, 400]}
+
+
+def digits(grid: dict[str, Any], **more: Any) -> Sweep:
+    settings = {"net": SMALL, "steps": 4, "batch": 16, "monitor_every": 0, **more.pop("settings", {})}
+    return Sweep("digits", settings, {"latents": 2, **more.pop("member", {})}, grid=grid, **more)
+
+
+def quietly(sweep: Sweep, folder: Path, **options: Any) -> list[dict[str, Any]]:
+    return run_sweep(sweep, runs=folder, device="cpu", progress=False, **{"workers": 1, **options})
+
+
+def test_trials_are_all_combinations_the_last_place_varying_fastest() -> None:
+    trials = digits({"latents": [2, 3], "seed": [0, 1, 2]}).trials()
+    assert [(one.member.latents, one.member.seed) for one in trials] == [(n, s) for n in (2, 3) for s in (0, 1, 2)]
+
+
+def test_a_sweep_without_a_grid_is_one_run() -> None:
+    (trial,) = digits({}).trials()
+    assert (trial.data, trial.member.latents, trial.settings["steps"]) == ("digits", 2, 4)
+
+
+def test_an_option_goes_into_the_part_that_was_chosen_whatever_the_order_of_places() -> None:
+    other = {"name": "mlp", "encoder_widths": [4], "decoder_widths": [4]}
+    trials = digits({"net.encoder_widths": [[5], [6]], "net": [SMALL, other], "data.split": ["a"]}).trials()
+    assert [one.settings["net"]["encoder_widths"] for one in trials] == [[5], [5], [6], [6]]
+    assert [one.settings["net"]["decoder_widths"] for one in trials] == [[8], [4], [8], [4]]
+    assert trials[0].data == {"name": "digits", "split": "a"}
+
+
+def test_a_name_of_a_part_becomes_a_table_when_the_grid_has_its_options() -> None:
+    (trial,) = digits({"likelihood.variance": [0.5]}, settings={"likelihood": "gaussian"}).trials()
+    assert trial.settings["likelihood"] == {"name": "gaussian", "variance": 0.5}
+
+
+def test_the_values_of_the_grid_go_before_those_beside_it() -> None:
+    sweep = digits({"objective.beta": [4.0], "steps": [7]}, objective={"name": "beta", "beta": 2.0})
+    (trial,) = sweep.trials()
+    assert (trial.member.objective.beta, trial.settings["steps"]) == (4.0, 7)
+
+
+def test_an_option_without_its_part_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"the grid's prior\.scale needs a prior that it is an option of"):
+        digits({"prior.scale": [1.0]}).trials()
+
+
+@pytest.mark.parametrize(
+    "place", ["latents", "seed", "learning_rate", "steps", "net", "objective", "data", "objective.beta", "data.items"]
+)
+def test_places_of_the_grid(place: str) -> None:
+    check_place(place)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("latent", r"a place in the grid must be one of .*; got 'latent'. Did you mean 'latents'"),
+        ("objectiv.beta", r"the part of a place in the grid must be one of .*; got 'objectiv'"),
+        ("latents.beta", r"the part of a place in the grid must be one of .*; got 'latents'"),
+        ("device", r"a place in the grid must be one of .*; got 'device'"),
+        ("runs", r"a place in the grid must be one of .*; got 'runs'"),
+    ],
+)
+def test_a_place_that_no_run_has_is_refused(place: str, said: str) -> None:
+    with pytest.raises(UnknownNameError, match=said):
+        check_place(place)
+    with pytest.raises(UnknownNameError, match=said):
+        digits({place: [1]})
+
+
+@pytest.mark.parametrize("values", [[], "01", 3, {"a": 1}])
+def test_a_place_must_have_a_list_of_values(values: Any) -> None:
+    with pytest.raises(ConfigurationError, match="the grid's seed must be a list of at least one value"):
+        digits({"seed": values})
+
+
+def test_unknown_settings_and_fields_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match=r"setting must be one of .*; got 'stepz'"):
+        digits({}, settings={"stepz": 1})
+    with pytest.raises(UnknownNameError, match=r"field of a member must be one of .*; got 'beta'"):
+        digits({}, member={"beta": 1})
+
+
+def test_small_nets_train_in_company_and_large_ones_alone() -> None:
+    grid = {"seed": [0, 1, 2], "objective.beta": [1.0, 4.0]}
+    assert [len(job.ids) for job in jobs_of(digits(grid))] == [6]
+    assert [len(job.ids) for job in jobs_of(digits(grid, settings={"net": LARGE}))] == [1] * 6
+    assert [len(job.ids) for job in jobs_of(digits(grid, settings={"net": LARGE}), "cuda:1")] == [6]
+
+
+def test_at_most_sixty_four_train_in_company() -> None:
+    jobs = jobs_of(digits({"seed": list(range(70))}))
+    assert [len(job.ids) for job in jobs] == [64, 6]
+    assert [job.number for job in jobs] == [0, 1]
+
+
+def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
+    objectives = [{"name": "beta"}, {"name": "beta_tc"}]
+    jobs = jobs_of(digits({"objective": objectives, "steps": [4, 5], "seed": [0, 1]}))
+    assert [len(job.ids) for job in jobs] == [2, 2, 2, 2]
+    assert len({type(job.members[0].objective) for job in jobs}) == 2
+    assert sorted(job.settings["steps"] for job in jobs) == [4, 4, 5, 5]
+
+
+def test_members_stand_in_the_order_of_their_ids_and_know_their_places() -> None:
+    sweep = digits({"seed": [3, 1, 2, 0]})
+    (job,) = jobs_of(sweep)
+    assert list(job.ids) == sorted(job.ids)
+    seeds = [3, 1, 2, 0]
+    assert [seeds[place] for place in job.places] == [member.seed for member in job.members]
+
+
+def test_jobs_do_not_depend_on_the_order_of_the_grid() -> None:
+    one, other = (jobs_of(digits({"seed": seeds})) for seeds in ([0, 1, 2], [2, 0, 1]))
+    assert [job.name for job in one] == [job.name for job in other]
+
+
+def test_equal_runs_are_there_once() -> None:
+    (job,) = jobs_of(digits({"seed": [0, 1, 0], "objective.beta": [1, 1.0]}))
+    assert len(job.ids) == 2
+    assert sorted(job.places) == [0, 2]
+
+
+def test_equal_runs_in_other_words_are_there_once_too() -> None:
+    same = digits({"data": ["digits", {"name": "digits"}], "likelihood": ["bernoulli", None], "seed": [0, 1]})
+    jobs = jobs_of(same)
+    identities = [identity for job in jobs for identity in job.ids]
+    assert len(identities) == len(set(identities)) == 2
+    assert [job.number for job in jobs] == list(range(len(jobs)))
+
+
+def test_data_are_opened_once_for_all_that_ask() -> None:
+    opened: dict[str, Any] = {}
+    jobs_of(digits({"steps": [4, 5]}), opened=opened)
+    (kept,) = opened.values()
+    jobs_of(digits({}), opened=opened)
+    assert list(opened.values()) == [kept]
+
+
+def test_a_job_can_be_sent_to_another_process() -> None:
+    (job,) = jobs_of(digits({"seed": [0, 1]}, measure=Measure(("mig",), items=50)))
+    assert pickle.loads(pickle.dumps(job)) == job
+
+
+def test_a_sweep_trains_once_and_its_table_goes_as_the_grid(tmp_path: Path) -> None:
+    sweep = digits({"objective.beta": [4.0, 1.0], "seed": [1, 0]}, measure=Measure(items=60))
+    (job,) = jobs_of(sweep)
+    assert not is_done(job, tmp_path)
+    rows = quietly(sweep, tmp_path)
+    assert [(row["beta"], row["seed"]) for row in rows] == [(4.0, 1), (4.0, 0), (1.0, 1), (1.0, 0)]
+    assert all(row["status"] == "complete" and row["active"] + row["mixed"] + row["passive"] == 2 for row in rows)
+    assert is_done(job, tmp_path)
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert quietly(sweep, tmp_path) == rows
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
+    assert [run.id for run, _ in runs_of([job], tmp_path)] == [row["id"] for row in rows]
+
+
+def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
+    sweep = digits({"seed": [0, 1]}, measure=Measure(items=60))
+    rows = quietly(sweep, tmp_path)
+    more = jobs_of(digits({"seed": [0, 1]}, measure=Measure(items=70)))
+    assert not is_done(more[0], tmp_path)
+    (tmp_path / rows[1]["id"] / FILE).unlink()
+    (job,) = jobs_of(sweep)
+    assert not is_done(job, tmp_path)
+    model = tmp_path / rows[0]["id"] / "model.safetensors"
+    before = model.stat().st_mtime_ns
+    train_jobs([job], tmp_path, "local", "cpu", False)
+    assert is_done(job, tmp_path)
+    assert model.stat().st_mtime_ns == before
+    assert rows_of([job], tmp_path) == rows
+
+
+def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> None:
+    quietly(digits({"steps": [4]}), tmp_path)
+    planned = plan(digits({"steps": [4, 5], "seed": [0]}), runs=tmp_path, device="cpu")
+    assert [(row["runs"], row["state"]) for row in planned.rows()] == [(1, "done"), (1, "to do")]
+    assert planned.rows()[0]["seconds"] is None
+    assert planned.rows()[1]["seconds"] > 0
+    assert planned.summary().startswith("2 runs in 2 jobs, 1 done; the others take about 0 s one after another and ")
+    assert len(list(tmp_path.glob("[!.]*/run.json"))) == 1
+
+
+def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    times = {"Beta": 1.0, "Factor": 3.0}
+    monkeypatch.setattr(sweeping, "_timed", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5))
+    for names in (["beta", "factor"], ["factor", "beta"]):
+        planned = plan(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
+        assert {row["objective"]: row["seconds"] for row in planned.rows()} == {"Beta": 4.0, "Factor": 12.0}
+
+
+def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None:
+    wild = digits({"learning_rate": [1e-3, 1e30]}, settings={"steps": 30})
+    assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "to do"
+    rows = quietly(wild, tmp_path)
+    assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "done"
+    with pytest.raises(RunError, match=r"it diverged: .*failure\.json says where\. Lower the learning rate"):
+        _ = Run.open(tmp_path / rows[1]["id"]).model
+
+
+def test_the_error_of_a_diverging_run_survives_the_way_from_another_process() -> None:
+    error = NonFiniteError("loss at step 3", term="loss", member=1, step=3, items=[5, 6])
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == "loss at step 3"
+    assert (copy.term, copy.member, copy.step, copy.items) == ("loss", 1, 3, [5, 6])
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> None:
+    both = {"likelihood": ["gaussian", "laplace"]}
+    mixed, calm = (digits({"learning_rate": given, **both}, settings={"steps": 30}) for given in ([1e-3, 1e30], [1e-3]))
+    rows = quietly(mixed, tmp_path / "mixed", workers=workers)
+    assert [row["status"] for row in rows] == ["complete", "complete", "failed", "failed"]
+    assert all("active" in row for row in rows[:2])
+    assert not any("active" in row for row in rows[2:])
+    failures = [json.loads((tmp_path / "mixed" / row["id"] / "failure.json").read_text()) for row in rows[2:]]
+    assert all(failure["step"] >= 1 for failure in failures)
+    assert list((tmp_path / "mixed" / ".ensembles").iterdir()) == []
+    # What diverged leaves no trace in the others, and is not tried again.
+    assert rows[:2] == quietly(calm, tmp_path / "calm", workers=1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
+    assert quietly(mixed, tmp_path / "mixed", workers=1) == rows
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
+
+
+def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tmp_path: Path) -> None:
+    sweep = digits({"seed": [0, 1]}, measure=Measure(("mig", "dci"), items=50))
+    with pytest.raises(DataError, match=r"digits must have at least 2 factors that vary for the metric dci, it has 1"):
+        quietly(sweep, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> None:
+    one = {"name": "mlp", "encoder_widths": [9], "decoder_widths": [8]}
+    # With one latent there is no sparsity.
+    sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=Measure(("mig", "hoyer"), items=50))
+    with pytest.warns(MeasureWarning, match=r"has no hoyer: sparsity is about at least 2 latents that vary") as met:
+        rows = quietly(sweep, tmp_path)
+    assert [row["status"] for row in rows] == ["complete"] * 4
+    assert [row["hoyer"] is None for row in rows] == [True, True, False, False]
+    assert all(row["mig"] is not None for row in rows)
+    assert len(met) == 2
+    kept = json.loads((tmp_path / rows[0]["id"] / FILE).read_text())
+    assert kept["hoyer"]["why"].startswith("sparsity is about at least 2 latents that vary, ")
+    assert quietly(sweep, tmp_path) == rows
+
+
+def test_measuring_draws_no_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    quietly(digits({}, measure=Measure(("mig",), items=50)), tmp_path)
+    assert capsys.readouterr().err == ""
+
+
+WARNER = """
+import os, warnings
+from multiprocessing import Pipe
+from vaescope.errors import CollapseWarning
+from vaescope.sweeps.engines.local import _begin
+reader, writer = Pipe(duplex=False)
+_begin(reader)
+warnings.warn("latents are going", CollapseWarning)
+os._exit(0)
+"""
+
+
+def test_a_warning_of_a_process_that_trains_is_one_sentence() -> None:
+    sources = str(Path(vaescope.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", WARNER], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": sources}
+    )
+    assert done.stderr == "warning: latents are going\n"
+
+
+WORKER = """
+import signal, sys
+from vaescope.sweeps.toml import read_sweep
+from vaescope.sweeps.run import run_sweep
+# A shell may have begun all this with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sweep = read_sweep(sys.argv[1])
+print("started", flush=True)
+run_sweep(sweep, runs=sys.argv[2], device="cpu", progress=False, checkpoint_seconds=0.1, workers=int(sys.argv[3]))
+"""
+BIG = """
+[data]
+name = "dsprites-small"
+[model]
+net = {name = "mlp", encoder_widths = [4], decoder_widths = [4]}
+[training]
+steps = 40
+batch = 8
+log_every = 10
+evaluate_every = 20
+evaluation_items = 64
+monitor_every = 0
+learning_rate = 1e-3
+[grid]
+latents = [1, 2, 3, 4, 5, 6]
+"objective.beta" = [0.5, 1, 2, 4, 8, 16]
+seed = [0, 1, 2, 3]
+[measure]
+items = 50
+"""
+# Ctrl-C, a kill of all, and a kill of the one process that the others work for.
+ENDS = [
+    (signal.SIGINT, True, 1),
+    (signal.SIGKILL, True, 1),
+    (signal.SIGKILL, False, 2),
+    (signal.SIGINT, True, 2),
+    (signal.SIGKILL, True, 1),
+]
+
+
+def begun(file: Path, folder: Path, workers: int) -> subprocess.Popen[str]:
+    """A process of its own group that has read the file and begins to train."""
+    sources = str(Path(vaescope.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [sources, os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(file), str(folder), str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    return process
+
+
+def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, workers: int, delay: float) -> bool:
+    """Begin the sweep and end it after a while; whether it was still at work."""
+    process = begun(file, folder, workers)
+    time.sleep(delay)
+    at_work = process.poll() is None
+    if at_work:
+        (os.killpg if everyone else os.kill)(process.pid, end)
+    # The pipes close when the last process that holds them is gone: nobody is left behind.
+    process.communicate(timeout=60)
+    return at_work
+
+
+@pytest.mark.slow
+def test_a_sweep_stopped_five_times_gives_the_same_table_as_one_in_peace(tmp_path: Path) -> None:
+    from vaescope.sweeps.toml import read_sweep
+
+    file = tmp_path / "sweep.toml"
+    file.write_text(BIG)
+    began = time.monotonic()
+    whole = quietly(read_sweep(file), tmp_path / "whole")
+    length = time.monotonic() - began
+    assert len(whole) == 36 * 4
+    moments = random.Random(0)
+    hits = [
+        # Others load everything once more before they work.
+        interrupted(file, tmp_path / "stopped", *end, delay=moments.uniform(0.02, 0.25) * length + 4 * (end[2] - 1))
+        for end in ENDS
+    ]
+    assert sum(hits) >= 3
+    assert quietly(read_sweep(file), tmp_path / "stopped") == whole
+    assert not list((tmp_path / "stopped" / ".ensembles").iterdir())
+
+
+LONG = """
+[data]
+name = "digits"
+[model]
+net = {name = "mlp", encoder_widths = [400, 200], decoder_widths = [200, 400]}
+[training]
+steps = 10000000
+[grid]
+seed = [0, 1, 2, 3, 4, 5]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 1), (signal.SIGKILL, -9)])
+def test_processes_end_with_the_one_they_work_for_and_take_no_other_job(
+    end: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    file, folder = tmp_path / "sweep.toml", tmp_path / "runs"
+    file.write_text(LONG)
+    process = begun(file, folder, 2)
+    try:
+        while len(list(folder.glob("*/state.safetensors"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(end)
+        process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode in (code, -end)
+    assert len(list(folder.glob("[!.]*/run.json"))) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_another_process_trains_is_waited_for_at_the_end(workers: int, tmp_path: Path) -> None:
+    jobs = jobs_of(digits({"batch": [8, 16, 32]}))
+    released = threading.Event()
+    order: list[int] = []
+    holder = threading.Thread(target=hold, args=(Store(tmp_path).path(jobs[0].ids[0]), released))
+    holder.start()
+    try:
+        performed = iter(local(jobs, tmp_path, workers=workers))
+        order += [next(performed).number, next(performed).number]
+        threading.Timer(0.3, released.set).start()
+        with pytest.warns(UserWarning, match="another process trains runs of one job, which are waited for"):
+            order += [job.number for job in performed]
+    finally:
+        released.set()
+        holder.join()
+    assert sorted(order[:2]) == [1, 2]
+    assert order[2] == 0
+    assert all(is_done(job, tmp_path) for job in jobs)
+
+
+def hold(folder: Path, released: threading.Event) -> None:
+    with locked([folder]):
+        released.wait(60)
+
+
+def test_runs_must_have_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
+        run_sweep(digits({}), runs="", device="cpu", progress=False)
+    with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
+        plan(digits({}), runs="", device="cpu")
+
+
+def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:
+    performed = iter(local(jobs_of(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
+    next(performed)
+    statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]
+    list(performed)
+    assert len(statuses) == 2
+    # Blocked since before they began: one that still imports its packages has no word for it.
+    blocked = [int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) for status in statuses]  # type: ignore[index]
+    assert all(mask >> (signal.SIGINT - 1) & 1 for mask in blocked)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -1,0 +1,35 @@
+"""What import-linter cannot see: no pickle is read, and the array floor loads no model, data set or training."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vaescope
+
+ROOT = Path(vaescope.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+ARRAYS = ("numerics", "codes", "regime", "metrics", "similarity", "dimension")
+UPPER = {"data", "nets", "posteriors", "priors", "likelihoods", "models", "objectives", "training", "encoding", "runs"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_file_is_read_with_pickle(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "weights_only"):
+            assert isinstance(node.value, ast.Constant)
+            assert node.value.value is (node.arg == "weights_only")
+
+
+@pytest.mark.parametrize("package", ARRAYS)
+def test_the_array_floor_loads_nothing_from_above(package: str) -> None:
+    code = f"import sys, json, vaescope.{package}; print(json.dumps([m for m in sys.modules if m[:9] == 'vaescope.']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[1] for name in json.loads(done.stdout)}
+    assert package in loaded
+    assert loaded & UPPER == set()

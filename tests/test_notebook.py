@@ -1,0 +1,109 @@
+"""Results, runs and cards show themselves in a notebook, as the report shows them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vaescope as vs
+from vaescope.diagnosis.cards import Card
+from vaescope.markup import Markup
+from vaescope.notebook import drawn, view
+from vaescope.tables import MOST_ROWS, columns_of, table, text
+
+NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
+
+
+def results() -> list[type[Any]]:
+    """Every frozen class of ours with a summary and rows."""
+    found = {}
+    for module in pkgutil.walk_packages(vs.__path__, "vaescope."):
+        if module.name.startswith(("vaescope.integrations", "vaescope.cli")):
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            told = isinstance(value, type) and is_dataclass(value) and value.__module__.startswith("vaescope.")
+            if told and callable(getattr(value, "summary", None)) and callable(getattr(value, "rows", None)):
+                found[f"{value.__module__}.{value.__name__}"] = value
+    return [found[name] for name in sorted(found)]
+
+
+def test_there_are_results() -> None:
+    assert len(results()) > 20
+
+
+@pytest.mark.parametrize("result", results(), ids=lambda result: result.__name__)
+def test_every_result_shows_itself(result: type[Any]) -> None:
+    assert callable(getattr(result, "_repr_html_", None))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> vs.Run:
+    return vs.fit("digits", latents=3, net=NET, steps=40, runs=tmp_path_factory.mktemp("runs"))
+
+
+def test_a_run_shows_its_settings_and_its_history(run: vs.Run) -> None:
+    shown = run._repr_html_()
+    assert run.id in shown
+    assert "<td>digits</td>" in shown
+    assert "plotly" in shown
+
+
+def test_a_diagnosis_shows_its_cards_and_its_latents(run: vs.Run) -> None:
+    found = vs.diagnose(run)
+    shown = found._repr_html_()
+    assert found.summary() in shown
+    assert shown.count('class="card ') == len(found.cards)
+    assert "<style>" in shown
+    assert "body {" not in shown
+
+
+def test_a_card_escapes_its_words() -> None:
+    shown = Card("<b>", "note", "1 < 2", "", [{"<i>": "&"}])._repr_html_()
+    assert "<h3>&lt;b&gt;</h3>" in shown
+    assert '<th scope="col">&lt;i&gt;</th>' in shown
+
+
+def test_types_show_their_table(run: vs.Run) -> None:
+    types = vs.variable_types(vs.encode(run.model, "digits"))
+    shown = types._repr_html_()
+    assert types.summary() in shown
+    assert shown.count("<tr>") == 1 + 3
+
+
+def test_a_map_of_layers_is_drawn(run: vs.Run) -> None:
+    data = vs.open_dataset("digits").draw(50)
+    assert "heatmap" in vs.similarity.layer_similarity(run.model, run.model, data)._repr_html_()
+
+
+def test_a_table_has_a_column_for_every_name_and_says_what_it_leaves_out() -> None:
+    rows: list[dict[str, Any]] = [{"a_b": 1.23456789, "c": None}, {"d": "x"}]
+    shown = table(rows, "Rows")
+    assert shown.count("<th ") == 3
+    assert "<td>1.2346</td><td></td><td></td>" in shown
+    assert f"the first {MOST_ROWS} of 300" in table([{"a": place} for place in range(300)], "Many")
+
+
+def test_cells_and_columns() -> None:
+    assert [text(value) for value in (None, 1, 0.123456789, "a")] == ["", "1", "0.12346", "a"]
+    assert columns_of([{"b": 1}, {"a": 2, "b": 3}]) == ["b", "a"]
+
+
+def test_a_result_without_a_view_has_none() -> None:
+    assert drawn(np.zeros(3)) is None
+
+
+def test_a_registered_view_draws_its_class_alone() -> None:
+    class Mine: ...
+
+    class Other(Mine): ...
+
+    @view(Mine)
+    def show(result: Mine) -> Markup:
+        return Markup("<i>mine</i>")
+
+    assert (drawn(Mine()), drawn(Other())) == ("<i>mine</i>", None)
