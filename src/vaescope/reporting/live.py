@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.data.conditions import LABEL
+from vaescope.data.conditions import LABEL, conditions_of
 from vaescope.diagnosis.subject import Material
-from vaescope.encoding.encode import conditions_of
 from vaescope.markup import Markup, element, island, join
 from vaescope.models.variational import takes_condition
 from vaescope.numerics import counter

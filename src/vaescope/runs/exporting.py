@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vaescope.encoding.encode import conditions_of
+from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.models.pruning import first_layer
 from vaescope.nets.convolution import Deconvolution

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from vaescope.checks import without_infinities
 from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.data.conditions import conditions_of
 from vaescope.encoding import encode
-from vaescope.encoding.encode import conditions_of
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models.pruning import checked_keep, pruned
 from vaescope.notebook import Shown
