@@ -11,7 +11,6 @@ from vaescope.diagnosis.subject import Material
 from vaescope.encoding import traversals
 from vaescope.markup import Markup, element, join
 from vaescope.reporting import sections
-from vaescope.reporting.figures import elbow_plot, fondue_plot
 from vaescope.reporting.history_plots import history_plot, rate_distortion_plot, types_over_training_plot
 from vaescope.reporting.latent_plots import (
     correlation_plot,
@@ -25,6 +24,7 @@ from vaescope.reporting.latents import latent_rows, latents_table, pictured
 from vaescope.reporting.live import Live, live, live_section
 from vaescope.reporting.page import page
 from vaescope.reporting.plots import Plot
+from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 from vaescope.runs import summary
 from vaescope.runs.columns import listed
 from vaescope.sizing import Elbow, Fondue
