@@ -23,7 +23,8 @@ from vaescope.studies.bonheme_similarity import STUDIES as SIMILARITY
 from vaescope.studies.bonheme_types import STUDIES as TYPES
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Findings, Scale, Study
-from vaescope.sweeps.specification import Sweep, jobs_of
+from vaescope.sweeps.jobs import make_jobs
+from vaescope.sweeps.specification import Sweep
 
 ALL = {study.name: study for study in (*IDENTIFIABLE, *TYPES, *DEPENDENCE, *CORRELATION, *SIMILARITY, *CLASSIFIER)}
 LONG = ("bonheme-chapter5", "bonheme-figure6.5")
@@ -197,7 +198,7 @@ def test_paper_scale_asks_for_the_published_training(
     asked: list[Sweep] = []
 
     def trained(self: Scale, sweep: Sweep) -> list[Run]:
-        assert jobs_of(sweep)
+        assert make_jobs(sweep)
         asked.append(sweep)
         raise _Asked
 

@@ -41,9 +41,9 @@ def reproduce(
     from vaescope.errors import ConfigurationError
     from vaescope.registry import lookup
     from vaescope.reporting.studies import make_output, write_study
+    from vaescope.runs.options import choose_device
     from vaescope.studies import STUDIES, Scale
     from vaescope.studies import reproduce as reproduce_study
-    from vaescope.sweeps.run import device_of
 
     if list_all:
         _print_list(json)
@@ -58,7 +58,7 @@ def reproduce(
         "share": _shares(share or []),
         "data": tuple(data or ()),
         "runs": Path(runs),
-        "device": device_of(device),
+        "device": choose_device(device),
         "by": engine,
         "options": engine_options(engine, address=address),
     }

@@ -13,7 +13,7 @@ from vaescope.runs.run import Run
 from vaescope.runs.store import Store
 
 
-def name_of(subject: Any) -> str:
+def subject_name(subject: Any) -> str:
     """What to call codes that are no run: their file, the function, or just codes."""
     if isinstance(subject, str | Path):
         return str(subject)
@@ -58,6 +58,6 @@ def _trained_on(run: Run) -> Dataset:
     return opened
 
 
-def some_of(data: Dataset, items: int, seed: int) -> Dataset:
+def sample_items(data: Dataset, items: int, seed: int) -> Dataset:
     """At most so many items, drawn by the seed."""
     return data.draw(whole_number("items", items, 2), seed)

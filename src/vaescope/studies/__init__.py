@@ -8,11 +8,11 @@ from typing import Any
 
 from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
+from vaescope.runs.options import choose_device
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Cell, Findings, Reproduction, Scale, Study
-from vaescope.sweeps.execute import one_thread
-from vaescope.sweeps.run import device_of
+from vaescope.sweeps.execute import single_thread
 
 # Each holds studies of one document, as `STUDIES`; adding one is a file and a line.
 MODULES = (
@@ -63,7 +63,7 @@ def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
     study = lookup(STUDIES, name, "study")
     chosen = Scale(scale, **options)
     # Small nets gain nothing from more threads, and lose much to them.
-    with one_thread(device_of(chosen.device)):
+    with single_thread(choose_device(chosen.device)):
         findings = study.work(chosen)
     if not findings.cells:
         why = "data must name some that" if chosen.data else "some of the data must be there that"

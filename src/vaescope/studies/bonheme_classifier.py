@@ -15,7 +15,7 @@ from vaescope.encoding.activations import layer_widths
 from vaescope.errors import DataError
 from vaescope.nets import initialise
 from vaescope.runs import Run
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions, choose_device
 from vaescope.similarity import SimilarityMap, layer_similarity
 from vaescope.studies.bonheme_settings import (
     BETA,
@@ -37,7 +37,6 @@ from vaescope.studies.bonheme_settings import (
 from vaescope.studies.bonheme_similarity import heatmap, map_cell
 from vaescope.studies.charts import Matrix
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.run import device_of
 from vaescope.training.order import BatchOrder
 
 BATCH, RATE = 64, 1e-4
@@ -86,13 +85,13 @@ def classifier(scale: Scale) -> Findings:
     return Findings(tuple(cells), tuple(charts), tuple(notes))
 
 
-def _settings(scale: Scale) -> Settings:
-    return Settings.of(scale.pick(QUICK, PAPER))
+def _settings(scale: Scale) -> FitOptions:
+    return FitOptions.of(scale.pick(QUICK, PAPER))
 
 
 def _classified(scale: Scale, data: Dataset, seed: int) -> tuple[Any, Classifier]:
     """A VAE whose encoder was trained to classify, so that its layers are found as those of any other, and that net."""
-    device = device_of(scale.device)
+    device = choose_device(scale.device)
     settings = _settings(scale)
     vae = settings.architecture(data).build(data.shape, LATENTS, seed)
     training, _ = settings.split().of(data)
@@ -122,7 +121,7 @@ def _accuracies(scale: Scale, model: Classifier, data: Dataset) -> list[float]:
 
 
 def _compared(scale: Scale, vaes: list[Any], runs: list[Run], data: Dataset) -> SimilarityMap:
-    items, device = data.draw(scale.pick(500, 5000)), device_of(scale.device)
+    items, device = data.draw(scale.pick(500, 5000)), choose_device(scale.device)
     names = [name for name in layer_widths(vaes[0], items) if name == "input" or name.startswith("encoder")]
     rows = [activations(vae, items, names, items=None, device=device) for vae in vaes]
     columns = [activations(run.model, items, [*names, *CODES], items=None, device=device) for run in runs]

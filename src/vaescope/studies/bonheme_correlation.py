@@ -12,7 +12,7 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.encoding import encode
 from vaescope.numerics.linalg import correlation, covariance
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions, choose_device
 from vaescope.studies.bonheme_settings import (
     BETA,
     COLOUR,
@@ -35,7 +35,6 @@ from vaescope.studies.bonheme_settings import (
 )
 from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.run import device_of
 from vaescope.training import Member, Trainer
 
 THRESHOLD = 0.2  # figure 6.10
@@ -129,12 +128,12 @@ def _snapshots(scale: Scale) -> list[Snapshots]:
     steps = scale.cut({"steps": length}, name)["steps"]
     every = max(1, steps // looks)
     rows = {"steps": steps, "log_every": every, "evaluate_every": every * looks}
-    settings, data = Settings.of({**scale.pick(QUICK, PAPER), **rows}), open_dataset(name)
+    settings, data = FitOptions.of({**scale.pick(QUICK, PAPER), **rows}), open_dataset(name)
     training, _ = settings.split().of(data)
     rate = scale.pick(5e-3, 1e-4)
     members = [Member(LATENTS, {"name": "beta", "beta": beta}, rate, seed) for seed in scale.seed_list(2, 5)]
     plan = settings.plan(len(training))
-    device = device_of(scale.device)
+    device = choose_device(scale.device)
     trainer = Trainer(settings.architecture(data), members, plan, training, None, device)
     probe = data.draw(ITEMS)
     moments: list[int] = []

@@ -10,9 +10,9 @@ from vaescope.codes import Representation
 from vaescope.encoding import encode
 from vaescope.regime import variable_types
 from vaescope.runs import Run
-from vaescope.runs.resolve import data_of, some_of
+from vaescope.runs.options import choose_device
+from vaescope.runs.resolve import data_of, sample_items
 from vaescope.studies.study import Cell, Scale
-from vaescope.sweeps.run import device_of
 from vaescope.sweeps.specification import Sweep
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
@@ -111,7 +111,9 @@ def data_there(scale: Scale, names: Iterable[str], notes: list[str]) -> list[str
 
 def codes_of(scale: Scale, run: Run, items: int = ITEMS) -> Representation:
     """The codes of at most so many items of the data that a run was trained on."""
-    return encode(run.model, some_of(data_of(run, None), items, 0), device=device_of(scale.device), progress=False)
+    return encode(
+        run.model, sample_items(data_of(run, None), items, 0), device=choose_device(scale.device), progress=False
+    )
 
 
 def types_of(codes: Representation) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vaescope.runs import Run
+from vaescope.runs.options import choose_device
 from vaescope.runs.resolve import data_of
 from vaescope.similarity import SimilarityMap, layer_similarity, sample_size_study
 from vaescope.similarity.pairs import CKA, PROCRUSTES
@@ -33,7 +34,6 @@ from vaescope.studies.bonheme_settings import (
 )
 from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.run import device_of
 
 FEATURES, REPEATS = 50, 5
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000)
@@ -188,7 +188,7 @@ def compared(scale: Scale, rows: list[Run], columns: list[Run] | None, measure: 
         data_of(rows[0], None),
         measure=measure,
         items=scale.pick(500, 5000),
-        device=device_of(scale.device),
+        device=choose_device(scale.device),
     )
 
 

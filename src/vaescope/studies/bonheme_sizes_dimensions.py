@@ -11,14 +11,14 @@ from vaescope.errors import DataError
 from vaescope.objectives import OBJECTIVES
 from vaescope.regime.combinations import MEAN, SAMPLED
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure, measure
+from vaescope.runs.measurements import MeasurementSpec, measure
+from vaescope.runs.options import choose_device
 from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme_sizes_elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme_sizes_search import DSPRITES, Subject, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.run import device_of
-from vaescope.sweeps.specification import Sweep, name_of
+from vaescope.sweeps.specification import Sweep, data_name
 
 K = 20
 INVERSES, ESTIMATES, TWONN = "MLE, mean of inverses", "MLE, mean of estimates", "TwoNN"
@@ -37,7 +37,7 @@ def figure_8_4(scale: Scale) -> Findings:
         values: dict[tuple[str, int], list[float]] = {}
         for seed in scale.seed_list(*REPEATS):
             items = subject.data.draw(scale.pick(*ITEMS), seed)
-            found = estimate(items, device=device_of(scale.device))
+            found = estimate(items, device=choose_device(scale.device))
             for name, swept in ((INVERSES, found.mackay_ghahramani), (ESTIMATES, found.levina_bickel)):
                 for one in swept.estimates:
                     values.setdefault((name, one.k), []).append(one.dimension)
@@ -75,7 +75,7 @@ def _of_codes(scale: Scale, subject: Subject, size: int, runs: Sequence[Run]) ->
     readings = []
     for run in runs:
         model = run.model
-        codes = encode(model, items, device=device_of(scale.device), progress=False)
+        codes = encode(model, items, device=choose_device(scale.device), progress=False)
         readings.append(IntrinsicDimension(k=K)(Evidence(model, items, codes)))
     values = {MEAN: [one.subtrahend for one in readings], SAMPLED: [one.minuend for one in readings]}
     return [Cell.over(_of("8.9", subject, name, size), own) for name, own in values.items()]
@@ -83,7 +83,7 @@ def _of_codes(scale: Scale, subject: Subject, size: int, runs: Sequence[Run]) ->
 
 def _of_types(subject: Subject, size: int, runs: Sequence[Run]) -> list[Cell]:
     """Figure 8.10."""
-    found = [measure(run, Measure()) for run in runs]
+    found = [measure(run, MeasurementSpec()) for run in runs]
     return [Cell.over(_of("8.10", subject, name, size), [float(one[name] or 0) for one in found]) for name in TYPES]
 
 
@@ -102,14 +102,14 @@ def _during_training(scale: Scale, subject: Subject) -> list[Cell]:
         for run in scale.trained(sweep):
             for layer, dimension in _of_layers(scale, subject, run).items():
                 values.setdefault(layer, []).append(dimension)
-        epochs = scale.cut({"epochs": count}, name_of(subject.source))["epochs"]
+        epochs = scale.cut({"epochs": count}, data_name(subject.source))["epochs"]
         cells += [Cell.over(_of("8.11", subject, layer, latents, epochs), own) for layer, own in values.items()]
     return cells
 
 
 def _of_layers(scale: Scale, subject: Subject, run: Run) -> dict[str, float]:
     """The dimension of what each layer makes of the same items; not a number where it makes the same of all."""
-    device, found = device_of(scale.device), {}
+    device, found = choose_device(scale.device), {}
     outputs = activations(run.model, subject.data, items=scale.pick(ITEMS[0], ITEMS[1] // 2), device=device)
     for layer, values in outputs.items():
         try:

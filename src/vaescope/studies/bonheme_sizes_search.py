@@ -14,6 +14,7 @@ from vaescope.data.dataset import describe
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
 from vaescope.runs.locks import locked
+from vaescope.runs.options import choose_device
 from vaescope.sizing import Answer, Latents, binary_search, search
 from vaescope.sizing.gaps import Gap, Information, IntrinsicDimension, Trace
 from vaescope.sizing.model_pool import Pool, Setup
@@ -21,7 +22,6 @@ from vaescope.sizing.multi_seed import Quest, search_together
 from vaescope.sizing.setup import beginning, chosen_settings, folder_of, seats_for, shared_setup
 from vaescope.sizing.store import Readings, States, keep_time
 from vaescope.studies.study import Cell, Scale
-from vaescope.sweeps.run import device_of
 from vaescope.training import Member
 
 TRACE, INFORMATION, SPREAD, DIMENSION = "trace", "sorted information", "information", "dimension"
@@ -126,7 +126,7 @@ class Found:
 
 def settings_of(scale: Scale, connected: bool = False) -> dict[str, Any]:
     """Settings of the models: those of tables D.1 to D.3, or small nets."""
-    cuda = device_of(scale.device).startswith("cuda")
+    cuda = choose_device(scale.device).startswith("cuda")
     tanh = {"encoder_widths": [32], "decoder_widths": [32], "decoder_activation": "tanh"}
     quick = {"name": "mlp", **(tanh if connected else {"encoder_widths": [32], "decoder_widths": [32]})}
     return {

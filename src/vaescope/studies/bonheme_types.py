@@ -11,7 +11,7 @@ from vaescope.numerics.polarised import TYPES
 from vaescope.regime import downstream
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS
 from vaescope.regime.downstream import Downstream
-from vaescope.runs.measurements import Measure, measure
+from vaescope.runs.measurements import MeasurementSpec, measure
 from vaescope.studies.bonheme_settings import (
     BETA,
     BETA_TC,
@@ -99,7 +99,7 @@ def counted(scale: Scale, family: Family, data: str) -> list[Cell]:
     """The mean number of latents of each type, for each strength of one objective."""
     cells = []
     for strength, runs in trained(scale, family, data).items():
-        rows = [measure(run, Measure()) for run in runs]
+        rows = [measure(run, MeasurementSpec()) for run in runs]
         of = {"data": TITLES[data], "objective": family.title, "strength": strength}
         cells += [over({**of, "type": kind}, [row[kind] for row in rows], "") for kind in TYPES]
     return cells

@@ -10,9 +10,9 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset, open_dataset
 from vaescope.encoding import encode
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
+from vaescope.runs.options import choose_device
 from vaescope.studies.study import Scale
-from vaescope.sweeps.run import device_of
 from vaescope.sweeps.specification import Sweep
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
@@ -76,15 +76,15 @@ def sweep(scale: Scale, task: Task) -> Sweep:
     )
 
 
-def measure(scale: Scale) -> Measure:
+def measure(scale: Scale) -> MeasurementSpec:
     """Types and rate over as many items as are encoded."""
-    return Measure(items=scale.pick(*ITEMS))
+    return MeasurementSpec(items=scale.pick(*ITEMS))
 
 
 def encoded(scale: Scale, task: Task, runs: Runs) -> Codes:
     """The codes of the same items under every run."""
     items = _items(scale, task)
-    device = device_of(scale.device)
+    device = choose_device(scale.device)
     return {
         model: {
             beta: [encode(run.model, items, device=device, progress=False) for run in own]
@@ -95,7 +95,7 @@ def encoded(scale: Scale, task: Task, runs: Runs) -> Codes:
 
 
 def _items(scale: Scale, task: Task) -> Dataset:
-    return open_dataset(task.source).draw(scale.pick(*ITEMS)).to(device_of(scale.device))
+    return open_dataset(task.source).draw(scale.pick(*ITEMS)).to(choose_device(scale.device))
 
 
 def tasks(scale: Scale, notes: list[str]) -> list[Task]:

@@ -17,7 +17,7 @@ from vaescope.encoding import encode
 from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Chart, Lines, Pictures
 from vaescope.studies.study import Cell, Findings, Scale, Study
 from vaescope.sweeps.specification import Sweep
@@ -123,7 +123,7 @@ def _sweep(scale: Scale, steps: int) -> Sweep:
             "objective.beta": list(scale.pick(*BETAS)),
             "seed": scale.seed_list(2, 3),
         },
-        Measure(items=400),
+        MeasurementSpec(items=400),
     )
 
 

@@ -16,10 +16,10 @@ from vaescope.encoding import encode
 from vaescope.metrics import factor_vae
 from vaescope.priors import principal_log_variances
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
+from vaescope.runs.options import choose_device
 from vaescope.studies.charts import Lines
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.run import device_of
 from vaescope.sweeps.specification import Sweep
 
 SCORE, NORMAL_SCORE, LOSS = "FactorVAE score", "FactorVAE score of normal quantiles", "reconstruction loss"
@@ -69,7 +69,7 @@ def _work(scale: Scale) -> Findings:
     """Reconstruction loss and disentanglement of every prior and beta, over seeds."""
     source = scale.pick(*SOURCES)
     data = open_dataset(source)
-    items = data.to(device_of(scale.device))
+    items = data.to(choose_device(scale.device))
     cells: list[Cell] = []
     for prior in _priors(scale, data):
         runs = iter(scale.trained(_sweep(scale, source, prior)))
@@ -104,14 +104,14 @@ def _sweep(scale: Scale, source: Mapping[str, Any], prior: Prior) -> Sweep:
         {"latents": scale.pick(*LATENTS), "learning_rate": scale.pick(5e-3, 5e-4)},
         {"name": "beta"},
         {"objective.beta": list(prior.betas), "seed": scale.seed_list(*SEEDS)},
-        Measure(items=1000),
+        MeasurementSpec(items=1000),
     )
 
 
 def _cells(scale: Scale, of: Mapping[str, Any], prior: Prior, runs: list[Run], items: Dataset) -> list[Cell]:
     found: dict[str, list[float]] = {LOSS: [run.last("test")["reconstruction"] for run in runs]}
     for run in runs:
-        codes = encode(run.model, items, device=device_of(scale.device), progress=False)
+        codes = encode(run.model, items, device=choose_device(scale.device), progress=False)
         found.setdefault(SCORE, []).append(_score(scale, codes))
         if prior.degrees is not None:
             found.setdefault(NORMAL_SCORE, []).append(_score(scale, normal_quantiles(codes, prior.degrees)))

@@ -18,10 +18,10 @@ from vaescope.encoding.traversals import traverse
 from vaescope.metrics.score import Score
 from vaescope.metrics.sparsity import class_activation, hoyer
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
+from vaescope.runs.options import choose_device
 from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.run import device_of
 from vaescope.sweeps.specification import Sweep
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
@@ -88,7 +88,7 @@ def _material(scale: Scale, notes: list[str]) -> Material | None:
     found = iter(scale.trained(_sweep(scale, {"name": name, **options}, settings)))
     seeds = scale.seed_list(*SEEDS)
     runs = {pair: list(itertools.islice(found, len(seeds))) for pair in itertools.product(PRIORS, scale.pick(*ALPHAS))}
-    device = device_of(scale.device)
+    device = choose_device(scale.device)
     return Material(title, data.split(settings["held_out"], 0)[1].to(device), runs, device)
 
 
@@ -103,7 +103,7 @@ def _sweep(scale: Scale, source: Mapping[str, Any], settings: Mapping[str, Any])
             "objective.alpha": list(scale.pick(*ALPHAS)),
             "seed": scale.seed_list(*SEEDS),
         },
-        Measure(items=1000),
+        MeasurementSpec(items=1000),
     )
 
 

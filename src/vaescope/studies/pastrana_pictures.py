@@ -13,7 +13,7 @@ from vaescope.data import Dataset, Subset
 from vaescope.data.conditions import conditions_of
 from vaescope.encoding import Traversal, encode, traversals, traverse
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure, measure
+from vaescope.runs.measurements import MeasurementSpec, measure
 from vaescope.studies.charts import Pictures
 from vaescope.studies.pastrana_runs import CHOSEN, CONDITIONAL, PLAIN, QUICK_CHOSEN, Material, of_images
 from vaescope.studies.study import Cell, Findings, Scale, Study
@@ -102,7 +102,7 @@ def _moved(run: Run, examples: Dataset, digit: int) -> tuple[Traversal, ...]:
 def _counts(of: dict[str, Any], scale: Scale, runs: list[Run], moved: list[tuple[Traversal, ...]]) -> list[Cell]:
     """Latents that change nothing to the eye, and those that are passive (Bonheme, section 6.4.1)."""
     still = [float(sum(motion(one) <= VISIBLE for one in latents)) for latents in moved]
-    wanted = Measure(items=scale.pick(1000, 10_000))
+    wanted = MeasurementSpec(items=scale.pick(1000, 10_000))
     passive = [float(measure(run, wanted)["passive"] or 0) for run in runs]
     return [
         Cell.over({**of, "measure": "latents that change nothing"}, still),

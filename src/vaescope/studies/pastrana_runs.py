@@ -10,7 +10,7 @@ from typing import Any
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Lines
 from vaescope.studies.study import Cell, Findings, Scale
 from vaescope.sweeps.specification import Sweep
@@ -51,7 +51,7 @@ class Material:
         }
         settings = {**self.settings, "model": "conditional" if model == CONDITIONAL else "vae"}
         seeds = scale.seed_list(*SEEDS)
-        measure = Measure(items=scale.pick(1000, 10_000))
+        measure = MeasurementSpec(items=scale.pick(1000, 10_000))
         return scale.trained(
             Sweep(
                 self.source, settings, {"learning_rate": self.rate}, {"name": "beta"}, {**grid, "seed": seeds}, measure

@@ -20,7 +20,7 @@ from vaescope.studies.rolinek_runs import (
 )
 from vaescope.studies.rolinek_tables import CHOSEN
 from vaescope.studies.study import Cell, Findings, Scale, Study
-from vaescope.sweeps.specification import name_of
+from vaescope.sweeps.specification import data_name
 
 RATIOS = (1.0, 1.2, 1.5, 2.0)
 RESTARTS = 8, 10
@@ -37,7 +37,7 @@ def figure4(scale: Scale) -> Findings:
     for taken in lengths:
         runs = scale.trained(one.sweep({"seed": seeds}, **{length: taken}))
         found = [one.score(scale, run, items) for run in runs]
-        trained = f"{scale.cut({length: taken}, name_of(one.source))[length]:g} {length}"
+        trained = f"{scale.cut({length: taken}, data_name(one.source))[length]:g} {length}"
         points += [{**score, "length": trained} for score in found]
         cells += _means({"data": one.label, "trained": trained}, found)
     table = np.array([[point[DTO], point[DISENTANGLEMENT]] for point in points])

@@ -15,9 +15,9 @@ from vaescope.encoding import encode
 from vaescope.errors import DataError
 from vaescope.metrics import distance_to_orthogonality, neighbours
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
+from vaescope.runs.options import choose_device
 from vaescope.studies.study import Scale
-from vaescope.sweeps.run import device_of
 from vaescope.sweeps.specification import Sweep
 
 BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
@@ -67,7 +67,7 @@ class Task:
             {"latents": self.latents, "learning_rate": self.rate},
             {"name": "beta", "beta": self.beta},
             grid,
-            Measure(items=1000),
+            MeasurementSpec(items=1000),
         )
 
     def runs(self, scale: Scale) -> dict[str, list[Run]]:
@@ -100,7 +100,7 @@ class Task:
 
     def score(self, scale: Scale, run: Run, items: Dataset) -> dict[str, float]:
         """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1)."""
-        model = run.model.to(device_of(scale.device))
+        model = run.model.to(choose_device(scale.device))
         codes = encode(model, items, progress=False)
         found = {DTO: distance_to_orthogonality(model, codes, items=scale.pick(*JACOBIANS)).score}
         if self.continuous:

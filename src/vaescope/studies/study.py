@@ -14,11 +14,13 @@ from vaescope.data import DATASETS, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
 from vaescope.notebook import Shown
 from vaescope.runs import Run
+from vaescope.runs.options import choose_device
 from vaescope.runs.record import COMPLETE, FAILURE_FILE
 from vaescope.runs.store import DEFAULT_FOLDER
 from vaescope.studies.charts import Chart
-from vaescope.sweeps.run import device_of, runs_of, train_jobs
-from vaescope.sweeps.specification import Sweep, jobs_of, name_of
+from vaescope.sweeps.jobs import make_jobs
+from vaescope.sweeps.run import open_runs, train_jobs
+from vaescope.sweeps.specification import Sweep, data_name
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)
@@ -90,16 +92,16 @@ class Scale:
 
         All must have been trained to the end, unless `some` will do: then ask for those that are `complete`.
         """
-        name = name_of(sweep.data)
+        name = data_name(sweep.data)
         if self.data and name not in self.data:
             raise ConfigurationError(
                 f"data must name {name}, which this study is trained on, got {', '.join(self.data)}. Name it, or leave "
                 "data out."
             )
-        device = device_of(self.device)
-        jobs = jobs_of(self.shortened(sweep), device)
+        device = choose_device(self.device)
+        jobs = make_jobs(self.shortened(sweep), device)
         train_jobs(jobs, Path(self.runs), self.by, device, self.progress, **self.options)
-        runs = [run for run, _ in runs_of(jobs, Path(self.runs))]
+        runs = [run for run, _ in open_runs(jobs, Path(self.runs))]
         failed = [run.id for run in runs if run.status != COMPLETE]
         if failed and not some:
             raise RunError(
@@ -111,7 +113,7 @@ class Scale:
 
     def shortened(self, sweep: Sweep) -> Sweep:
         """The sweep with the share of its steps or epochs that is to be trained."""
-        return replace(sweep, settings=self.cut(sweep.settings, name_of(sweep.data)))
+        return replace(sweep, settings=self.cut(sweep.settings, data_name(sweep.data)))
 
     def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is remembered."""
