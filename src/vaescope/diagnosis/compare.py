@@ -16,7 +16,7 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset, open_dataset
 from vaescope.diagnosis.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
 from vaescope.diagnosis.subject import history_of
-from vaescope.encoding import adapt, encode
+from vaescope.encoding import adapt, encode, layer_similarity
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
 from vaescope.notebook import Shown
@@ -25,7 +25,7 @@ from vaescope.objectives.strengths import telling
 from vaescope.regime import VariableTypes, collapse
 from vaescope.runs import Run, summary
 from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
-from vaescope.similarity import SimilarityMap, all_pairs, conservation, layer_similarity
+from vaescope.similarity import SimilarityMap, all_pairs, conservation
 
 ITEMS = 5000
 LAYER_ITEMS = 1000  # layers have thousands of features, and similarities settle early (figure 7.1)

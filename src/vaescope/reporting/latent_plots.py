@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from vaescope.codes import Representation
 from vaescope.diagnosis.compare import LAYER_ITEMS
+from vaescope.encoding import layer_similarity
 from vaescope.metrics import Score
 from vaescope.metrics.meaning import Meaning
 from vaescope.numerics import information, linalg
@@ -18,7 +19,7 @@ from vaescope.regime import VariableTypes
 from vaescope.reporting.heatmaps import heatmap, meaning_heatmap
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.style import TYPE_STYLES, set_layout, type_label
-from vaescope.similarity import SimilarityMap, layer_similarity
+from vaescope.similarity import SimilarityMap
 
 BINS = 40
 PANEL, AROUND = 170, 96  # pixels

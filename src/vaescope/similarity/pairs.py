@@ -13,11 +13,11 @@ from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.numerics.precision import tf32_products
 from vaescope.similarity.features import feature_products, nuclear_norms, own_squares, squares
 from vaescope.similarity.groups import Group, grouped, narrowed_members
 from vaescope.similarity.kernels import PARTS, block_rows, kernel_products
 from vaescope.similarity.tables import Centred, same_items, table
-from vaescope.training.engines import product_precision
 
 CKA, PROCRUSTES = "cka", "procrustes"
 MEASURES = (CKA, PROCRUSTES)
@@ -73,7 +73,7 @@ def all_pairs(
     sizes = Sizes.of(rows, right)
     plan = planned(sizes, measure, _allowed(memory, place), dtype.itemsize, place.type)
     rounded = precision == "tf32"
-    with product_precision(precision):
+    with tf32_products(rounded):
         left = grouped(rows, keep=plan.keep, rounded=rounded)
         return _compared(left, grouped(right, keep=plan.keep, rounded=rounded) if right else None, measure, plan)
 

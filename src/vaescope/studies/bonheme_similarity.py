@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from vaescope.encoding import layer_similarity
 from vaescope.runs import Run
 from vaescope.runs.options import choose_device
 from vaescope.runs.resolve import data_of
-from vaescope.similarity import SimilarityMap, layer_similarity, sample_size_study
+from vaescope.similarity import SimilarityMap, sample_size_study
 from vaescope.similarity.pairs import CKA, PROCRUSTES
 from vaescope.studies.bonheme_settings import (
     ANNEALED,
