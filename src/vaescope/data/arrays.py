@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from vaescope.codes.factors import codes_of
+from vaescope.codes.arrays import TORCH_TYPES, as_numpy
+from vaescope.codes.factors import class_numbers
 from vaescope.data.dataset import Dataset, Factors
 from vaescope.data.factors import class_number, factor_table_of
 from vaescope.errors import DataError
@@ -22,7 +23,6 @@ from vaescope.progress import follow
 CHUNK_BYTES = 16 * 2**20
 PROGRESS_BAR_BYTES = 2**30
 PROGRESS_BAR_ITEMS = 500
-TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -111,7 +111,7 @@ def from_array(
         factor_names: Names of the columns of `factors`. Default: factor 0, factor 1, ...
         image: False to treat each item as a vector, whatever its shape. Default: decided by the shape.
     """
-    rows = _numbers(array, name)
+    rows = as_numpy(array, f"{name}: items", booleans=True)
     if rows.ndim < 2:
         raise DataError(
             f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}. "
@@ -125,7 +125,7 @@ def from_array(
     minimum, maximum, digest = _inspect(rows, name)
     if len(shape) == 3:
         rows = _as_pixels(rows, name, minimum, maximum)
-    label_codes = None if labels is None else torch.from_numpy(codes_of(labels, len(rows), name, "labels", 1))
+    label_codes = None if labels is None else torch.from_numpy(class_numbers(labels, len(rows), name, "labels", (1,)))
     table, factor_codes = factor_table_of(factors, factor_names, len(rows), name)
     return ArrayDataset(name, _storage(rows), shape, digest, label_codes, table, factor_codes)
 
@@ -171,21 +171,6 @@ def _is_mapped(rows: np.ndarray) -> bool:
     return isinstance(rows, np.memmap) and rows.filename is not None
 
 
-def _numbers(array: object, name: str) -> np.ndarray:
-    """The array as real numbers; a memory map stays one."""
-    if isinstance(array, Tensor):
-        tensor = array.detach().cpu()
-        array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-    if isinstance(array, np.ma.MaskedArray):
-        raise DataError(f"{name}: items must not be masked, got a masked array. Fill in or drop the masked items.")
-    rows = array if isinstance(array, np.memmap) else np.asarray(array)
-    if not (np.issubdtype(rows.dtype, np.number) or rows.dtype == bool):
-        raise DataError(f"{name}: items must be numbers, got type {rows.dtype}. Convert them to float or uint8.")
-    if np.iscomplexobj(rows):
-        raise DataError(f"{name}: items must be real numbers, got {rows.dtype}. Use the real part or the modulus.")
-    return rows
-
-
 def _as_tensor(rows: np.ndarray, is_image: bool) -> Tensor:
     """Rows of any numeric type as a tensor: integer pixels as bytes, everything else as float32."""
     whole = is_image and np.issubdtype(rows.dtype, np.integer)
@@ -204,7 +189,7 @@ def _item_and_label(entry: object, name: str, position: int) -> tuple[np.ndarray
     item, label = entry, None
     if isinstance(entry, tuple | list):
         item, label = entry[0], entry[1] if len(entry) > 1 else None
-    return _numbers(item, f"{name}, item {position}"), label
+    return as_numpy(item, f"{name}, item {position}", booleans=True), label
 
 
 def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarray, tuple[int, ...]]:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from vaescope.codes.factors import codes_of
+from vaescope.codes.factors import class_numbers
 from vaescope.data.dataset import Factors
 from vaescope.errors import DataError
 
@@ -19,7 +19,7 @@ def factor_table_of(
     """Names and sizes of the factors, and their codes, as int16 where they fit; (None, None) without factors."""
     if factors is None:
         return None, None
-    codes = codes_of(factors, items, name, "factors", 1, 2).reshape(items, -1)
+    codes = class_numbers(factors, items, name, "factors", (1, 2)).reshape(items, -1)
     names = names or tuple(f"factor {column}" for column in range(codes.shape[1]))
     if len(names) != codes.shape[1]:
         raise DataError(
