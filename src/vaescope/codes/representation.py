@@ -126,10 +126,8 @@ def _check_shapes(name: str, arrays: Mapping[str, Tensor]) -> None:
                     f"the shape {shape}."
                 )
         elif shape[:1] != mean.shape[:1] or (part in REQUIRED and shape != mean.shape):
-            raise DataError(
-                f"{name}: mean and {part} must be of one shape, items x latents, or have one row per item, got "
-                f"{tuple(mean.shape)} and {shape}."
-            )
+            match = "be of one shape, items x latents" if part in REQUIRED else "have one row per item"
+            raise DataError(f"{name}: mean and {part} must {match}, got {tuple(mean.shape)} and {shape}.")
     priors = [part for part in PRIOR if part in arrays]
     if len(priors) == 1:
         raise DataError(f"{name} must hold both {' and '.join(PRIOR)} or neither, got {priors[0]} alone.")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.codes import Representation
-from vaescope.codes.arrays import as_table
+from vaescope.codes.arrays import ArrayLike, as_table
 from vaescope.errors import DataError
 from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE, TYPES
 
@@ -18,6 +17,17 @@ FULL = "full"
 MEAN, SAMPLED = "mean", "sampled"
 REPRESENTATIONS = (MEAN, SAMPLED)
 COMBINATIONS = ((ACTIVE,), (MIXED,), (PASSIVE,), (ACTIVE, MIXED), (ACTIVE, PASSIVE), (MIXED, PASSIVE))
+
+
+@runtime_checkable
+class MeanAndSample(Protocol):
+    """Codes with a mean and a sampled representation, items x latents, such as a `Representation`."""
+
+    @property
+    def mean(self) -> ArrayLike: ...
+
+    @property
+    def sample(self) -> ArrayLike: ...
 
 
 def combinations(types: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -48,7 +58,7 @@ def types_of(types: Any, latents: int) -> tuple[str, ...]:
 
 def tables_of(codes: Any) -> dict[str, Float[Tensor, "items latents"]]:
     """The mean and the sampled codes as tensors where they lie, checked; nothing is copied to float64."""
-    pair = (codes.mean, codes.sample) if isinstance(codes, Representation) else codes
+    pair = (codes.mean, codes.sample) if isinstance(codes, MeanAndSample) else codes
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise DataError(
             "codes must be a Representation or a pair (mean, sample) of arrays, items x latents; "
