@@ -62,8 +62,8 @@ def read_numbers(
                 if read and not is_number(cell):
                     name = f" ({first[position]})" if header else ""
                     return DataError(
-                        f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is {cell!r}. "
-                        f"{advice}"
+                        f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
+                        f"{cell!r}. {advice}"
                     )
         return None
 
