@@ -1,4 +1,4 @@
-"""How many of our files run code in `vs.fit`, `vs.fondue`, `vs.diagnose` and `vs.report`: a measure of how far one walks.
+"""How many of our files run code in `vs.fit`, `vs.fondue`, `vs.diagnose` and `vs.report`.
 
 Module bodies do not count, only functions that are called. Run it with the source of a version on PYTHONPATH.
 """
