@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-fast lint hooks bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vaescope fondue dsprites-small --runs demo
@@ -14,6 +14,13 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.developed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# All but the tests marked slow: for work in progress.
+test-fast: $(VENV)/.developed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow"
+
+hooks: $(VENV)/.developed
+	$(BIN)/pre-commit install
 
 lint: $(VENV)/.developed
 	$(BIN)/ruff check src tests benchmarks examples

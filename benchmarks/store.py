@@ -17,7 +17,7 @@ from typing import Any
 import vaescope as vs
 from vaescope.runs import Run
 from vaescope.runs.configuration import identity_of
-from vaescope.runs.rows import row_in
+from vaescope.runs.rows import read_row
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
 STEPS, LOG_EVERY, EVALUATE_EVERY = 600, 12, 72  # 50 rows of training, 9 of held-out items, 2 looks at the latents
@@ -44,7 +44,7 @@ def one_run(folder: Path) -> Run:
 
 def write_runs(run: Run, number: int, folder: Path, kept: bool = True) -> None:
     """So many folders as if that run had been trained with other seeds, three in four of them measured."""
-    history, row = (run.path / "history.jsonl").read_bytes(), row_in(run.path)
+    history, row = (run.path / "history.jsonl").read_bytes(), read_row(run.path)
     for seed in range(number):
         record: dict[str, Any] = copy.deepcopy(run.record)
         record["configuration"]["member"]["seed"] = seed

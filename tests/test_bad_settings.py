@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from vaescope.errors import VaescopeError
 from vaescope.objectives import Beta
 from vaescope.nets import MLP
-from vaescope.runs import Settings, fit, fit_many
+from vaescope.runs import FitOptions, fit, fit_many
 from vaescope.training import Member, Plan
 
 random = np.random.default_rng(0)
@@ -225,7 +225,7 @@ CASES = {
         r"must share one form of objective .*got Beta, Other",
     ),
     "one of many with too many latents": ("ask_many([Member(2), Member(20)])", "LatentError", r"got 20"),
-    "settings by themselves": ("Settings.of({'lattents': 2})", "UnknownNameError", r"setting must be one of"),
+    "settings by themselves": ("FitOptions.of({'lattents': 2})", "UnknownNameError", r"setting must be one of"),
     "plan without steps": ("Plan(0)", "ConfigurationError", r"steps must be a whole number of at least 1, got 0"),
     "plan with a negative batch": ("Plan(5, -1)", "ConfigurationError", r"batch must be a whole number.*-1"),
     "plan in rows that do not meet": (

@@ -77,7 +77,7 @@ def test_types_show_their_table(run: vs.Run) -> None:
 
 def test_a_map_of_layers_is_drawn(run: vs.Run) -> None:
     data = vs.open_dataset("digits").draw(50)
-    assert "heatmap" in vs.similarity.layer_similarity(run.model, run.model, data)._repr_html_()
+    assert "heatmap" in vs.encoding.layer_similarity(run.model, run.model, data)._repr_html_()
 
 
 def test_a_table_has_a_column_for_every_name_and_says_what_it_leaves_out() -> None:

@@ -1,4 +1,5 @@
 from . import dimension as dimension
+from . import encoding as encoding
 from . import likelihoods as likelihoods
 from . import metrics as metrics
 from . import models as models

@@ -13,9 +13,9 @@ import pytest
 
 from vaescope.cli import main
 from vaescope.cli.sweep import _print_plan
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
+from vaescope.sweeps.jobs import Job
 from vaescope.sweeps.run import SweepPlan
-from vaescope.sweeps.specification import Job
 from vaescope.training import Member
 
 TEXT = """
@@ -162,7 +162,7 @@ def test_without_items_held_out_the_training_loss_is_shown(
 
 
 def test_a_plan_of_many_jobs_says_how_many_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    job = Job(0, "digits", {}, (Member(2),), ("0" * 12,), (0,), Measure())
+    job = Job(0, "digits", {}, (Member(2),), ("0" * 12,), (0,), MeasurementSpec())
     jobs = tuple(replace(job, number=number) for number in range(43))
     _print_plan(SweepPlan(jobs, (True,) * 43, (0.0,) * 43, 0.0), json=False)
     lines = capsys.readouterr().out.splitlines()

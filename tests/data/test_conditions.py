@@ -1,6 +1,8 @@
-"""What a conditional model is told: labels as unit vectors, varying factors in [0, 1]."""
+"""Conditions of a conditional model: one-hot labels, varying factors in [0, 1]."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import from_array
-from vaescope.data.conditions import condition_table, condition_width
+from vaescope.data.conditions import condition_table, condition_width, conditions_of
 from vaescope.data.dataset import Subset
 from vaescope.errors import DataError, UnknownNameError
 
@@ -24,25 +26,25 @@ def factored() -> Dataset:
     return from_array(ROWS, "factored", factors=FACTORS)
 
 
-def test_a_label_is_a_unit_vector() -> None:
+def test_a_label_is_one_hot() -> None:
     assert condition_width(labelled(), "label") == 3
     table = condition_table(labelled(), "label", 3)
     assert table.tolist() == torch.eye(3)[[2, 0, 1, 1, 0, 2]].tolist()
 
 
-def test_a_model_of_more_classes_takes_data_of_fewer() -> None:
+def test_a_model_with_more_classes_accepts_data_with_fewer() -> None:
     table = condition_table(labelled(), "label", 5)
     assert table.shape == (6, 5)
     assert table.argmax(1).tolist() == [2, 0, 1, 1, 0, 2]
 
 
-def test_factors_are_scaled_to_the_unit_interval_and_constant_ones_left_out() -> None:
+def test_varying_factors_are_scaled_to_the_unit_interval_and_constant_ones_dropped() -> None:
     assert condition_width(factored(), "factors") == 2
     table = condition_table(factored(), "factors", 2)
     np.testing.assert_allclose(table, FACTORS[:, [0, 2]] / [2, 4])
 
 
-def test_of_the_sprites_five_factors_vary() -> None:
+def test_dsprites_conditions_cover_every_varying_factor() -> None:
     data = open_dataset("dsprites-small")
     width = condition_width(data, "factors")
     table = condition_table(data, "factors", width)
@@ -60,31 +62,41 @@ def test_a_subset_has_the_rows_of_the_whole(data: Dataset, kind: str, width: int
         assert torch.equal(condition_table(part, kind, width), whole[part.index])
 
 
-@pytest.mark.parametrize("kind", ["label", "factors"])
-def test_data_without_what_is_told_are_named(kind: str) -> None:
-    what = {"label": "labels", "factors": "factors"}[kind]
-    for ask in (lambda: condition_width(from_array(ROWS, "bare"), kind), lambda: _table("bare", kind)):
-        with pytest.raises(DataError, match=rf"bare must have {what} to condition on, it has none\."):
-            ask()
+def test_the_conditions_of_a_model_follow_what_it_declares() -> None:
+    model = SimpleNamespace(condition_on="label", condition_width=4)
+    conditions = conditions_of(model, labelled())
+    assert conditions is not None
+    assert torch.equal(conditions, condition_table(labelled(), "label", 4))
 
 
-def _table(name: str, kind: str) -> torch.Tensor:
-    return condition_table(from_array(ROWS, name), kind, 2)
+@pytest.mark.parametrize("model", [object(), SimpleNamespace(condition_on=None, condition_width=0)])
+def test_an_unconditional_model_has_no_conditions(model: object) -> None:
+    assert conditions_of(model, from_array(ROWS, "bare")) is None
 
 
-def test_data_with_other_conditions_than_the_model_was_built_for_are_named() -> None:
-    with pytest.raises(DataError, match=r"labelled must have conditions of at most 2 numbers, .* got 3"):
-        condition_table(labelled(), "label", 2)
-    with pytest.raises(DataError, match=r"factored must have 3 factors that vary, .* got 2"):
-        condition_table(factored(), "factors", 3)
+@pytest.mark.parametrize(("kind", "needed"), [("label", "labels"), ("factors", "factors")])
+def test_data_without_labels_or_factors_are_an_error_that_names_them(kind: str, needed: str) -> None:
+    bare = from_array(ROWS, "bare")
+    for action in (lambda: condition_width(bare, kind), lambda: condition_table(bare, kind, 2)):
+        with pytest.raises(DataError, match=f"^bare must have {needed} "):
+            action()
 
 
-def test_factors_that_do_not_vary_are_named() -> None:
-    data = from_array(ROWS, "still", factors=np.zeros((6, 2), int))
-    with pytest.raises(DataError, match="still must have a factor that varies to condition on, none does"):
-        condition_width(data, "factors")
+@pytest.mark.parametrize(
+    ("data", "kind", "width", "found"), [(labelled(), "label", 2, 3), (factored(), "factors", 3, 2)]
+)
+def test_data_with_another_condition_width_than_the_model_are_an_error(
+    data: Dataset, kind: str, width: int, found: int
+) -> None:
+    with pytest.raises(DataError, match=rf"^{data.name} must have .*\b{width}\b.* got {found}\b"):
+        condition_table(data, kind, width)
+
+
+def test_factors_that_are_all_constant_are_an_error() -> None:
+    with pytest.raises(DataError, match=r"^still must have a factor that varies"):
+        condition_width(from_array(ROWS, "still", factors=np.zeros((6, 2), int)), "factors")
 
 
 def test_an_unknown_kind_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="condition must be one of factors, label; got 'colour'"):
+    with pytest.raises(UnknownNameError, match="factors, label; got 'colour'"):
         condition_width(labelled(), "colour")

@@ -243,13 +243,13 @@ def spoilt(value: float) -> Tensor:
 @pytest.mark.parametrize(
     ("mean", "log_variance", "sentence"),
     [
-        (spoilt(math.nan), torch.zeros(4, 2), "mean must be finite, but item 3, latent 1 holds nan"),
+        (spoilt(math.nan), torch.zeros(4, 2), "mean must be finite, got nan for item 3, latent 1"),
         (torch.zeros(4, 2), spoilt(math.nan), "log_variance must be finite .* item 3, latent 1 holds nan"),
         (torch.zeros(4, 2), spoilt(-math.inf), "log_variance must be finite .* item 3, latent 1 holds -inf"),
         (torch.zeros(4, 2), spoilt(1000.0), "log_variance must be finite and below 709.* holds 1000"),
         (torch.zeros(4, 3), torch.zeros(4, 3), "must have 2 latents, got 3"),
         (torch.zeros(4, 2), torch.zeros(3, 2), r"of one shape.* got \(4, 2\) and \(3, 2\)"),
-        (torch.zeros(4, 2, 1), torch.zeros(4, 2, 1), "mean must be 2-dimensional"),
+        (torch.zeros(4, 2, 1), torch.zeros(4, 2, 1), "mean must be a table"),
         (torch.zeros(0, 2), torch.zeros(0, 2), "at least one example"),
         ([[0.0, 0.0]], torch.zeros(1, 2), "mean must be a torch tensor, items x latents, got list"),
     ],

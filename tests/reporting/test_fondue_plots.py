@@ -9,7 +9,7 @@ import json
 import pytest
 
 from vaescope.checks import without_infinities
-from vaescope.reporting.figures import elbow_plot, fondue_plot, gap_curve
+from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot, gap_curve
 from vaescope.sizing.elbow import Elbow, Point
 from vaescope.sizing.result import Answer, Fondue, Look
 from vaescope.sizing.search import SearchResult

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vaescope.reporting.downsample import MOST, thinned
+from vaescope.reporting.downsample import MAX_POINTS, downsample
 from vaescope.reporting.history_plots import history_plot, rate_distortion_plot, types_over_training_plot
 from vaescope.reporting.plots import Plot
 
@@ -89,11 +89,11 @@ def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
 def test_thinning_keeps_both_ends_and_the_extremes() -> None:
     values = np.sin(np.arange(7000.0)).tolist()
     values[3210], values[45] = 9.0, -9.0
-    places = thinned(values)
-    assert len(places) <= MOST
+    places = downsample(values)
+    assert len(places) <= MAX_POINTS
     assert {0, 45, 3210, 6999} <= set(places)
     assert places == sorted(places)
-    assert thinned(values[:MOST]) == list(range(MOST))
+    assert downsample(values[:MAX_POINTS]) == list(range(MAX_POINTS))
 
 
 def test_long_histories_make_small_figures() -> None:
@@ -104,7 +104,7 @@ def test_long_histories_make_small_figures() -> None:
     ]
     for make in (history_plot, rate_distortion_plot, types_over_training_plot):
         figure = drawn(make(history)).figure
-        assert all(len(trace.x) <= MOST for trace in figure.data)
+        assert all(len(trace.x) <= MAX_POINTS for trace in figure.data)
         assert len(figure.to_json()) < 300_000
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import vaescope as vs
-from vaescope.runs import Configuration, Settings, Store, columns, fit, summary
-from vaescope.runs.columns import listed
-from vaescope.runs.rows import rows_in, summary_row
+from vaescope.runs import Configuration, FitOptions, Store, columns, fit, summary
+from vaescope.runs.columns import drop_constant_settings
+from vaescope.runs.rows import read_rows, summary_row
 from vaescope.sweeps.run import run_sweep
 from vaescope.sweeps.specification import Sweep, Trial
 from vaescope.training import Member
@@ -47,7 +47,7 @@ GRIDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
 
 def row_of(trial: Trial) -> dict[str, Any]:
     """The row of a run that is only begun."""
-    data, settings = vs.open_dataset(trial.data), Settings.of({"optimiser": "adam", **trial.settings})
+    data, settings = vs.open_dataset(trial.data), FitOptions.of({"optimiser": "adam", **trial.settings})
     configuration = Configuration.of(
         data, settings.split(), settings.architecture(data), settings.plan(len(data)), trial.member
     )
@@ -66,7 +66,7 @@ def rows_over(place: str, values: list[Any], beside: dict[str, Any]) -> list[dic
 def test_what_a_grid_varies_is_a_column_by_its_name(place: str) -> None:
     values, beside = GRIDS[place]
     expected = [json.dumps(value) if isinstance(value, list) else value for value in values]
-    assert [row[place] for row in listed(rows_over(place, values, beside))] == expected
+    assert [row[place] for row in drop_constant_settings(rows_over(place, values, beside))] == expected
 
 
 @pytest.mark.parametrize("place", GRIDS)
@@ -74,20 +74,20 @@ def test_a_listing_leaves_out_settings_in_which_runs_do_not_differ(place: str) -
     values, beside = GRIDS[place]
     (row,) = rows_over(place, values[:1], beside)
     assert place in row
-    assert place not in listed([row])[0]
-    assert place not in listed([row, {**row, "seed": 1}])[0]
+    assert place not in drop_constant_settings([row])[0]
+    assert place not in drop_constant_settings([row, {**row, "seed": 1}])[0]
 
 
 def test_one_run_is_listed_with_the_columns_that_every_run_has() -> None:
     for data in ("digits", "dsprites-small", "gaussian-manifold"):
-        assert list(listed([row_of(Trial(data, {"steps": 30}, Member(2)))])[0]) == PLAIN
+        assert list(drop_constant_settings([row_of(Trial(data, {"steps": 30}, Member(2)))])[0]) == PLAIN
 
 
 def test_how_often_rows_are_written_is_in_the_row_and_in_no_listing() -> None:
     rows = [row_of(Trial("digits", {"steps": steps}, Member(2))) for steps in (1000, 300_000)]
     for name in columns.PACES:
         assert rows[0][name] != rows[1][name] or name == "log_every"
-        assert name not in listed(rows)[0]
+        assert name not in drop_constant_settings(rows)[0]
 
 
 def test_what_was_swept_is_in_every_form_of_the_results(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_was_swept_is_in_every_form_of_the_results(tmp_path: Path) -> None:
     names = list(grid)
     assert [tuple(row[name] for name in names) for row in rows] == wanted
     by_id = {row["id"]: tuple(row[name] for name in names) for row in rows}
-    assert {row["id"]: tuple(row[name] for name in names) for row in rows_in(tmp_path)} == by_id
+    assert {row["id"]: tuple(row[name] for name in names) for row in read_rows(tmp_path)} == by_id
     assert {run.id: summary(run)["data.dimension"] for run in Store(tmp_path).runs()} == {
         identity: size for identity, (_, _, size) in by_id.items()
     }

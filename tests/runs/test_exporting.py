@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import from_array
-from vaescope.encoding.encode import conditions_of
+from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, DataError, RunError
 from vaescope.runs import Run, exporting, fit
 from vaescope.runs.exporting import Exported, export

@@ -16,10 +16,10 @@ from vaescope.errors import NonFiniteError, RunError
 from vaescope.likelihoods import Bernoulli, Gaussian
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
-from vaescope.runs import Run, Settings, fit, fit_many
+from vaescope.runs import FitOptions, Run, fit, fit_many
 from vaescope.runs import fitting as module
 from vaescope.runs.ensemble_folder import ENSEMBLES
-from vaescope.runs.rows import rows_in
+from vaescope.runs.rows import read_rows
 from vaescope.training import Member, Trainer
 from vaescope.training.checkpoint import load_state
 
@@ -259,12 +259,12 @@ def interrupted_group(folder: Path, seeds: range, patch: pytest.MonkeyPatch) -> 
 
 def test_runs_that_train_together_say_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
-    assert [(row["status"], row["step"]) for row in rows_in(tmp_path)] == [("training", 15)] * 3
+    assert [(row["status"], row["step"]) for row in read_rows(tmp_path)] == [("training", 15)] * 3
     stopped = {path.name: Run.open(path).history for path in tmp_path.glob("[!.]*")}
     runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], runs=tmp_path, **SMALL)
     for run in runs:
         assert stopped[run.id] == [row for row in run.history if row["step"] <= 15] != []
-    assert [row["step"] for row in rows_in(tmp_path)] == [30] * 3
+    assert [row["step"] for row in read_rows(tmp_path)] == [30] * 3
 
 
 def test_runs_that_found_other_company_say_how_far_they_are_there(
@@ -275,7 +275,7 @@ def test_runs_that_found_other_company_say_how_far_they_are_there(
         interrupt_after(patch, 1, Trainer, "advance")
         with pytest.raises(KeyboardInterrupt):
             fit_many(DATA, [Member(3, seed=seed) for seed in range(4)], runs=tmp_path, **SMALL)
-    assert [row["step"] for row in rows_in(tmp_path)] == [5] * 4
+    assert [row["step"] for row in read_rows(tmp_path)] == [5] * 4
 
 
 @pytest.mark.parametrize("seeds", [range(1), range(2), range(4)], ids=["one of them", "some of them", "more"])
@@ -305,7 +305,7 @@ def test_nothing_held_out_means_no_rows_on_held_out_items(tmp_path: Path) -> Non
 def test_held_out_is_a_share_or_a_number_of_items() -> None:
     data = from_array(DATA)
     for held_out, items in ((0.25, 25), (7, 7)):
-        training, kept = Settings(held_out=held_out).split().of(data)
+        training, kept = FitOptions(held_out=held_out).split().of(data)
         assert kept is not None
         assert (len(training), len(kept)) == (100 - items, items)
 
@@ -320,13 +320,13 @@ def test_epochs_are_steps_over_whole_batches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("epochs", "steps"), [(0.01, 1), (0.5, 2), (0.7, 4), (1, 5), (1.5, 8), (2.0, 10)])
 def test_a_part_of_an_epoch_is_a_whole_number_of_steps_and_not_none(epochs: float, steps: int) -> None:
-    assert Settings(epochs=epochs, batch=16).plan(90).steps == steps
+    assert FitOptions(epochs=epochs, batch=16).plan(90).steps == steps
 
 
 def test_the_number_of_steps_and_rows_has_a_default() -> None:
-    plan = Settings().plan(1000)
+    plan = FitOptions().plan(1000)
     assert (plan.steps, plan.batch, plan.log_every, plan.evaluate_every) == (5000, 64, 50, 500)
-    short = Settings(steps=7, batch=64).plan(40)
+    short = FitOptions(steps=7, batch=64).plan(40)
     assert (short.steps, short.batch, short.log_every, short.evaluate_every) == (7, 40, 1, 1)
 
 
@@ -341,15 +341,15 @@ def test_the_number_of_steps_and_rows_has_a_default() -> None:
     ids=["16 pixels", "colour", "15 pixels", "vectors"],
 )
 def test_the_data_choose_what_was_left_open(array: np.ndarray, net: Any, likelihood: Any) -> None:
-    chosen = Settings().architecture(from_array(array))
+    chosen = FitOptions().architecture(from_array(array))
     assert (chosen.net, chosen.likelihood) == (net, likelihood)
 
 
 def test_the_model_chooses_the_posterior_and_what_was_asked_for_stays() -> None:
     data = from_array(DATA)
-    assert type(Settings().architecture(data).posterior).__name__ == "Diagonal"
-    assert type(Settings(model="autoencoder").architecture(data).posterior).__name__ == "Deterministic"
-    assert Settings(likelihood="gaussian").architecture(data).likelihood == Gaussian()
+    assert type(FitOptions().architecture(data).posterior).__name__ == "Diagonal"
+    assert type(FitOptions(model="autoencoder").architecture(data).posterior).__name__ == "Deterministic"
+    assert FitOptions(likelihood="gaussian").architecture(data).likelihood == Gaussian()
 
 
 def test_the_source_of_the_data_is_noted_but_is_no_part_of_the_identity(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from vaescope.numerics import polarised
 from vaescope.objectives import Beta, BetaTC
 from vaescope.objectives.strengths import SCHEDULES, telling
 from vaescope.runs import Run, Store, columns, fit, fit_many, rows, summary
-from vaescope.runs.rows import row_in, rows_in, summary_row
+from vaescope.runs.rows import read_row, read_rows, summary_row
 from vaescope.training import Member
 
 DATA = np.random.default_rng(0).normal(size=(40, 5))
@@ -69,14 +69,14 @@ def mark_kept(path: Path) -> None:
 
 def test_a_finished_run_keeps_its_row(folder: Path) -> None:
     for run in Store(folder).runs():
-        assert json.loads((run.path / "summary.json").read_text()) == whole(run) == row_in(run.path)
+        assert json.loads((run.path / "summary.json").read_text()) == whole(run) == read_row(run.path)
 
 
 def test_rows_are_those_of_all_runs_by_id(folder: Path) -> None:
-    assert rows_in(folder) == [summary(run) for run in Store(folder).runs()]
+    assert read_rows(folder) == [summary(run) for run in Store(folder).runs()]
     for file in folder.glob("*/summary.json"):
         file.unlink()
-    assert rows_in(folder) == [summary(run) for run in Store(folder).runs()]
+    assert read_rows(folder) == [summary(run) for run in Store(folder).runs()]
 
 
 def test_a_failed_run_keeps_its_row(tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_a_failed_run_keeps_its_row(tmp_path: Path) -> None:
         fit(DATA * 1e30, 2, runs=tmp_path, **SETTINGS)
     kept = json.loads((first(tmp_path) / "summary.json").read_text())
     assert kept["status"] == "failed"
-    assert row_in(first(tmp_path)) == kept
+    assert read_row(first(tmp_path)) == kept
 
 
 def test_the_kept_row_is_read(folder: Path) -> None:
     mark_kept(first(folder))
-    assert [row.get("kept") for row in rows_in(folder)] == [1, None, None]
+    assert [row.get("kept") for row in read_rows(folder)] == [1, None, None]
 
 
 @pytest.mark.parametrize("newer", ["run.json", "history.jsonl"])
@@ -97,14 +97,14 @@ def test_a_kept_row_older_than_the_run_is_not_read(newer: str, folder: Path) -> 
     path = first(folder)
     mark_kept(path)
     make_older(path / "summary.json", than=path / newer)
-    assert row_in(path) == whole(Run.open(path))
+    assert read_row(path) == whole(Run.open(path))
 
 
 @pytest.mark.parametrize("content", [b"", b'{"id": "a", "sta', b"3", b"[]", b"{}", b'{"id": "a"}', b"\xff\xfe"])
 def test_a_damaged_kept_row_is_not_read(content: bytes, folder: Path) -> None:
     path = first(folder)
     (path / "summary.json").write_bytes(content)
-    assert row_in(path) == whole(Run.open(path))
+    assert read_row(path) == whole(Run.open(path))
 
 
 def test_a_kept_row_of_an_earlier_version_is_given_the_settings_that_it_lacks(folder: Path) -> None:
@@ -113,14 +113,14 @@ def test_a_kept_row_of_an_earlier_version_is_given_the_settings_that_it_lacks(fo
     lacking = (*columns.settings_of(run.record), *SCHEDULES)
     old = {name: value for name, value in whole(run).items() if name not in lacking}
     (path / "summary.json").write_text(json.dumps({**old, "model": {"name": "vae"}, "kept": 1}))
-    assert row_in(path) == {**whole(run), "kept": 1}
+    assert read_row(path) == {**whole(run), "kept": 1}
 
 
 def test_a_run_that_trains_again_has_no_kept_row(folder: Path) -> None:
     run = Run.open(first(folder))
     again = Run.create(run.path, run.configuration, {})
     assert not (run.path / "summary.json").exists()
-    assert row_in(run.path) == whole(again)
+    assert read_row(run.path) == whole(again)
     assert whole(again)["status"] == "training"
 
 
@@ -130,7 +130,7 @@ def test_a_history_that_was_cut_is_named_though_a_run_finished_with_it(folder: P
     run = Run.open(path)
     Run.create(path, run.configuration, {}).finish(run.model)
     with pytest.raises(RunError, match=r"history\.jsonl must reach step 4"):
-        rows_in(folder)
+        read_rows(folder)
 
 
 def test_a_damaged_record_is_named(folder: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_damaged_record_is_named(folder: Path) -> None:
     file.write_text(file.read_text().replace('"seed": 0', '"seed": 1'))
     (file.parent / "summary.json").unlink()
     with pytest.raises(RunError, match=rf"{file.parent.name}/run\.json is damaged or from another version"):
-        rows_in(folder)
+        read_rows(folder)
 
 
 def test_measurements_are_columns_and_stand_for_values_of_the_same_name(folder: Path) -> None:
@@ -147,7 +147,7 @@ def test_measurements_are_columns_and_stand_for_values_of_the_same_name(folder: 
     results = {"regime": {"asked": {}, "values": {"active": 9, "rate": 1.5}}, "mig": {"values": {"mig": None}}}
     (path / "results.json").write_text(json.dumps(results))
     assert own["active"] != 9
-    assert row_in(path) == {**own, "active": 9, "rate": 1.5, "mig": None}
+    assert read_row(path) == {**own, "active": 9, "rate": 1.5, "mig": None}
 
 
 @pytest.mark.parametrize(
@@ -156,26 +156,26 @@ def test_measurements_are_columns_and_stand_for_values_of_the_same_name(folder: 
 def test_damaged_measurements_are_named(content: bytes, folder: Path) -> None:
     (first(folder) / "results.json").write_bytes(content)
     with pytest.raises(RunError, match=rf"{first(folder).name}/results\.json is damaged .*Delete it to measure again"):
-        rows_in(folder)
+        read_rows(folder)
 
 
 def test_folders_and_files_that_are_no_runs_are_passed_over(folder: Path) -> None:
-    expected = rows_in(folder)
+    expected = read_rows(folder)
     (folder / "empty").mkdir()
     (folder / ".ensembles" / "abc").mkdir(parents=True)
     (folder / "notes.txt").write_text("no run")
     (folder / "half").mkdir()
     (folder / "half" / "summary.json").write_text("{}")
-    assert rows_in(folder) == expected
-    assert rows_in(folder / "notes.txt") == rows_in(folder / "not there") == []
+    assert read_rows(folder) == expected
+    assert read_rows(folder / "notes.txt") == read_rows(folder / "not there") == []
 
 
 def test_a_run_that_vanishes_while_it_is_listed_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, expected = rows.run_folders(folder), rows_in(folder)
+    found, expected = rows.run_folders(folder), read_rows(folder)
     shutil.rmtree(found[0])
     (found[1] / "run.json").unlink()
     monkeypatch.setattr(rows, "run_folders", lambda _: found)
-    assert rows_in(folder) == expected[2:]
+    assert read_rows(folder) == expected[2:]
 
 
 def test_a_folder_that_is_being_deleted_is_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_a_folder_that_is_being_deleted_is_waited_for(folder: Path, monkeypatch:
     (path / "summary.json").unlink()
     (path / "history.jsonl").unlink()
     monkeypatch.setattr(rows.time, "sleep", lambda _: shutil.rmtree(path))
-    assert path.name not in [row["id"] for row in rows_in(folder)]
+    assert path.name not in [row["id"] for row in read_rows(folder)]
 
 
 WRITER = """
@@ -215,7 +215,7 @@ def test_a_listing_while_another_process_writes_never_fails(made: Path, tmp_path
         seen, end = set(), time.monotonic() + 2
         try:
             while time.monotonic() < end:
-                seen |= {(row["status"], row["step"]) for row in rows_in(tmp_path)}
+                seen |= {(row["status"], row["step"]) for row in read_rows(tmp_path)}
             assert writer.poll() is None
         finally:
             writer.kill()
@@ -250,7 +250,7 @@ def test_strengths_are_those_that_the_objective_tells(objective: Any, tmp_path: 
 
 
 def test_schedules_that_are_off_are_zero_and_shown_where_runs_differ_in_them(folder: Path) -> None:
-    assert sorted(row["warm_up"] for row in rows_in(folder)) == [0, 0, 10]
+    assert sorted(row["warm_up"] for row in read_rows(folder)) == [0, 0, 10]
     shown = vaescope.runs.table(folder)
     assert sorted(row["warm_up"] for row in shown) == [0, 0, 10]
     assert not any("free_bits" in row for row in shown)
@@ -268,4 +268,4 @@ def test_what_measurements_were_asked_to_be_of_is_told_where_they_differ(folder:
     assert not any("measure.seed" in row or "measure.exclude" in row for row in found.values())
     mixed = {"mig": {"asked": few, "values": {"mig": 0.5}}, "irs": {"asked": many, "values": {"irs": 0.1}}}
     (one / "results.json").write_text(json.dumps(mixed))
-    assert row_in(one)["measure.items"] == "mig 50, irs 1000"
+    assert read_row(one)["measure.items"] == "mig 50, irs 1000"

@@ -13,10 +13,10 @@ import torch
 
 from vaescope.data import Dataset
 from vaescope.data.arrays import from_array
-from vaescope.runs import Settings
+from vaescope.runs import FitOptions
 from vaescope.sizing.downstream import Column, Predicted, columns_of, predict, score
 
-SETTINGS = Settings(held_out=0.25, device="cpu")
+SETTINGS = FitOptions(held_out=0.25, device="cpu")
 NOISE = np.random.default_rng(0)
 CLUSTER = NOISE.integers(0, 3, 400)
 COIN = NOISE.integers(0, 2, 400)
@@ -134,7 +134,7 @@ def test_one_bar_is_shown_when_it_takes_long_and_as_asked(
 
     monkeypatch.setattr(predicting, "progress_bar", bar)
     data, runs = from_array(ROWS, labels=COIN), runs_that_hold(COIN, None)
-    predict(runs, data, Settings(held_out=0.25, device="cpu", progress=progress), 100)
+    predict(runs, data, FitOptions(held_out=0.25, device="cpu", progress=progress), 100)
     monkeypatch.setattr(predicting, "LONG", 0)
-    predict(runs, data, Settings(held_out=0.25, device="cpu", progress=progress), 100)
+    predict(runs, data, FitOptions(held_out=0.25, device="cpu", progress=progress), 100)
     assert bars == [("predicting array", 2, False), ("predicting array", 2, shown)]

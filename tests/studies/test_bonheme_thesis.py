@@ -24,7 +24,8 @@ from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.published import published_cells
 from vaescope.studies.requests import StudyRun
 from vaescope.studies.study import Findings, Study
-from vaescope.sweeps.specification import Sweep, jobs_of
+from vaescope.sweeps.jobs import make_jobs
+from vaescope.sweeps.specification import Sweep
 
 ALL = {study.name: study for study in (*IDENTIFIABLE, *TYPES, *DEPENDENCE, *CORRELATION, *SIMILARITY, *CLASSIFIER)}
 LONG = ("bonheme-chapter5", "bonheme-figure6.5")
@@ -199,7 +200,7 @@ def test_paper_scale_asks_for_the_published_training(
     asked: list[Sweep] = []
 
     def runs(self: StudyContext, sweep: Sweep) -> list[StudyRun]:
-        assert jobs_of(sweep)
+        assert make_jobs(sweep)
         asked.append(sweep)
         raise _Asked
 

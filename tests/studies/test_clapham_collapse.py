@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from quick import found_once
 
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions
 from vaescope.studies import Findings, Histograms, Matrix, StudyContext, StudySettings
 from vaescope.studies.clapham_codes import MEASURES, Latent, typical
 from vaescope.studies.clapham_codes import STUDIES as CODES
@@ -147,7 +147,7 @@ def test_runs_of_the_paper_are_the_published_ones(monkeypatch: pytest.MonkeyPatc
     context = StudyContext(StudySettings("paper"))
     for task in tasks(context):
         trials = sweep(context, task).trials()
-        plan = Settings.of(trials[0].settings).plan(60_000)
+        plan = FitOptions.of(trials[0].settings).plan(60_000)
         assert (plan.steps, plan.batch) == (200 * 937, 64)
         assert {trial.member.objective.beta for trial in trials} == {0.5, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0}
         assert {trial.member.seed for trial in trials} == set(range(10))

@@ -12,7 +12,7 @@ from quick import Quick
 from vaescope.data import open_dataset
 from vaescope.errors import DataError
 from vaescope.runs import Run
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions
 from vaescope.studies import rolinek_runs
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext, StudySettings
@@ -145,7 +145,7 @@ def test_published_cells_are_of_models_that_paper_scale_trains() -> None:
 @pytest.mark.parametrize("label", [LINEAR, NONLINEAR, "dSprites"])
 def test_settings_of_the_paper_are_possible(label: str) -> None:
     one = PAPER[label]
-    chosen = Settings.of(dict(one.settings))
+    chosen = FitOptions.of(dict(one.settings))
     data = open_dataset(one.source)
     chosen.architecture(data).build(data.shape, one.latents, seed=None)
     plan = chosen.plan(round(0.8 * len(data)))

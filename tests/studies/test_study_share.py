@@ -13,7 +13,8 @@ from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.runs import Run
 from vaescope.studies import STUDIES, Cell, Findings, Measurement, Study, StudyContext, StudySettings, reproduce
 from vaescope.studies.bonheme_sizes_search import subjects
-from vaescope.sweeps.specification import Sweep, jobs_of
+from vaescope.sweeps.jobs import make_jobs
+from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
@@ -23,7 +24,7 @@ def sweep(data: Any = "digits", **length: float) -> Sweep:
 
 
 def ids(of: Sweep) -> list[str]:
-    return [run for job in jobs_of(of) for run in job.ids]
+    return [run for job in make_jobs(of) for run in job.ids]
 
 
 def steps_of(run: Run, data: Dataset, device: str) -> int:

@@ -26,10 +26,11 @@ from vaescope.runs.locks import locked
 from vaescope.runs.measurements import FILE
 from vaescope.runs.run import STATE_FILE, Run
 from vaescope.runs.store import Store
-from vaescope.sweeps.engines import engine
+from vaescope.sweeps.engines import get_engine
 from vaescope.sweeps.engines.local import local
 from vaescope.sweeps.engines.ray import Place, cluster, perform_there
-from vaescope.sweeps.specification import Job, Sweep, is_done, jobs_of
+from vaescope.sweeps.jobs import Job, is_done, make_jobs
+from vaescope.sweeps.specification import Sweep
 from vaescope.training.checkpoint import load_state
 
 # A large net trains alone and a small one in company: jobs of one run and of several.
@@ -46,7 +47,7 @@ def swept(
         {"latents": 4, "learning_rate": 1e-3, **member},
         grid={"net": nets, "objective.beta": betas, "seed": range(seeds)},
     )
-    return jobs_of(sweep)
+    return make_jobs(sweep)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +192,7 @@ def test_a_task_that_fails_says_why_and_a_connection_that_was_there_stays(nodes:
 def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(RunError, match=r"pip install 'vaescope\[ray\]'"):
-        list(engine("ray")(swept(), tmp_path))
+        list(get_engine("ray")(swept(), tmp_path))
 
 
 def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ import vaescope
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RunError, UnknownNameError
 from vaescope.runs import Run
 from vaescope.runs.locks import locked
-from vaescope.runs.measurements import FILE, Measure, MeasureWarning
+from vaescope.runs.measurements import FILE, MeasurementSpec, MissingMetricWarning
 from vaescope.runs.store import Store
 from vaescope.sweeps.engines.local import local
-from vaescope.sweeps.run import plan, rows_of, run_sweep, runs_of, train_jobs
-from vaescope.sweeps.specification import Sweep, check_place, is_done, jobs_of
+from vaescope.sweeps.jobs import is_done, make_jobs
+from vaescope.sweeps.run import open_runs, plan_sweep, rows_of, run_sweep, train_jobs
+from vaescope.sweeps.specification import Sweep, check_place
 
 SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 LARGE = {"name": "mlp", "encoder_widths": [400, 200], "decoder_widths": [200, 400]}
@@ -115,20 +116,20 @@ def test_unknown_settings_and_fields_are_refused() -> None:
 
 def test_small_nets_train_in_company_and_large_ones_alone() -> None:
     grid = {"seed": [0, 1, 2], "objective.beta": [1.0, 4.0]}
-    assert [len(job.ids) for job in jobs_of(digits(grid))] == [6]
-    assert [len(job.ids) for job in jobs_of(digits(grid, settings={"net": LARGE}))] == [1] * 6
-    assert [len(job.ids) for job in jobs_of(digits(grid, settings={"net": LARGE}), "cuda:1")] == [6]
+    assert [len(job.ids) for job in make_jobs(digits(grid))] == [6]
+    assert [len(job.ids) for job in make_jobs(digits(grid, settings={"net": LARGE}))] == [1] * 6
+    assert [len(job.ids) for job in make_jobs(digits(grid, settings={"net": LARGE}), "cuda:1")] == [6]
 
 
 def test_at_most_sixty_four_train_in_company() -> None:
-    jobs = jobs_of(digits({"seed": list(range(70))}))
+    jobs = make_jobs(digits({"seed": list(range(70))}))
     assert [len(job.ids) for job in jobs] == [64, 6]
     assert [job.number for job in jobs] == [0, 1]
 
 
 def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
     objectives = [{"name": "beta"}, {"name": "beta_tc"}]
-    jobs = jobs_of(digits({"objective": objectives, "steps": [4, 5], "seed": [0, 1]}))
+    jobs = make_jobs(digits({"objective": objectives, "steps": [4, 5], "seed": [0, 1]}))
     assert [len(job.ids) for job in jobs] == [2, 2, 2, 2]
     assert len({type(job.members[0].objective) for job in jobs}) == 2
     assert sorted(job.settings["steps"] for job in jobs) == [4, 4, 5, 5]
@@ -136,26 +137,26 @@ def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
 
 def test_members_stand_in_the_order_of_their_ids_and_know_their_places() -> None:
     sweep = digits({"seed": [3, 1, 2, 0]})
-    (job,) = jobs_of(sweep)
+    (job,) = make_jobs(sweep)
     assert list(job.ids) == sorted(job.ids)
     seeds = [3, 1, 2, 0]
     assert [seeds[place] for place in job.places] == [member.seed for member in job.members]
 
 
 def test_jobs_do_not_depend_on_the_order_of_the_grid() -> None:
-    one, other = (jobs_of(digits({"seed": seeds})) for seeds in ([0, 1, 2], [2, 0, 1]))
+    one, other = (make_jobs(digits({"seed": seeds})) for seeds in ([0, 1, 2], [2, 0, 1]))
     assert [job.name for job in one] == [job.name for job in other]
 
 
 def test_equal_runs_are_there_once() -> None:
-    (job,) = jobs_of(digits({"seed": [0, 1, 0], "objective.beta": [1, 1.0]}))
+    (job,) = make_jobs(digits({"seed": [0, 1, 0], "objective.beta": [1, 1.0]}))
     assert len(job.ids) == 2
     assert sorted(job.places) == [0, 2]
 
 
 def test_equal_runs_in_other_words_are_there_once_too() -> None:
     same = digits({"data": ["digits", {"name": "digits"}], "likelihood": ["bernoulli", None], "seed": [0, 1]})
-    jobs = jobs_of(same)
+    jobs = make_jobs(same)
     identities = [identity for job in jobs for identity in job.ids]
     assert len(identities) == len(set(identities)) == 2
     assert [job.number for job in jobs] == list(range(len(jobs)))
@@ -163,20 +164,20 @@ def test_equal_runs_in_other_words_are_there_once_too() -> None:
 
 def test_data_are_opened_once_for_all_that_ask() -> None:
     opened: dict[str, Any] = {}
-    jobs_of(digits({"steps": [4, 5]}), opened=opened)
+    make_jobs(digits({"steps": [4, 5]}), opened=opened)
     (kept,) = opened.values()
-    jobs_of(digits({}), opened=opened)
+    make_jobs(digits({}), opened=opened)
     assert list(opened.values()) == [kept]
 
 
 def test_a_job_can_be_sent_to_another_process() -> None:
-    (job,) = jobs_of(digits({"seed": [0, 1]}, measure=Measure(("mig",), items=50)))
+    (job,) = make_jobs(digits({"seed": [0, 1]}, measure=MeasurementSpec(("mig",), items=50)))
     assert pickle.loads(pickle.dumps(job)) == job
 
 
 def test_a_sweep_trains_once_and_its_table_goes_as_the_grid(tmp_path: Path) -> None:
-    sweep = digits({"objective.beta": [4.0, 1.0], "seed": [1, 0]}, measure=Measure(items=60))
-    (job,) = jobs_of(sweep)
+    sweep = digits({"objective.beta": [4.0, 1.0], "seed": [1, 0]}, measure=MeasurementSpec(items=60))
+    (job,) = make_jobs(sweep)
     assert not is_done(job, tmp_path)
     rows = quietly(sweep, tmp_path)
     assert [(row["beta"], row["seed"]) for row in rows] == [(4.0, 1), (4.0, 0), (1.0, 1), (1.0, 0)]
@@ -185,16 +186,16 @@ def test_a_sweep_trains_once_and_its_table_goes_as_the_grid(tmp_path: Path) -> N
     written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     assert quietly(sweep, tmp_path) == rows
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
-    assert [run.id for run, _ in runs_of([job], tmp_path)] == [row["id"] for row in rows]
+    assert [run.id for run, _ in open_runs([job], tmp_path)] == [row["id"] for row in rows]
 
 
 def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
-    sweep = digits({"seed": [0, 1]}, measure=Measure(items=60))
+    sweep = digits({"seed": [0, 1]}, measure=MeasurementSpec(items=60))
     rows = quietly(sweep, tmp_path)
-    more = jobs_of(digits({"seed": [0, 1]}, measure=Measure(items=70)))
+    more = make_jobs(digits({"seed": [0, 1]}, measure=MeasurementSpec(items=70)))
     assert not is_done(more[0], tmp_path)
     (tmp_path / rows[1]["id"] / FILE).unlink()
-    (job,) = jobs_of(sweep)
+    (job,) = make_jobs(sweep)
     assert not is_done(job, tmp_path)
     model = tmp_path / rows[0]["id"] / "model.safetensors"
     before = model.stat().st_mtime_ns
@@ -206,7 +207,7 @@ def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
 
 def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> None:
     quietly(digits({"steps": [4]}), tmp_path)
-    planned = plan(digits({"steps": [4, 5], "seed": [0]}), runs=tmp_path, device="cpu")
+    planned = plan_sweep(digits({"steps": [4, 5], "seed": [0]}), runs=tmp_path, device="cpu")
     assert [(row["runs"], row["state"]) for row in planned.rows()] == [(1, "done"), (1, "to do")]
     assert planned.rows()[0]["seconds"] is None
     assert planned.rows()[1]["seconds"] > 0
@@ -216,17 +217,19 @@ def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> N
 
 def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     times = {"Beta": 1.0, "Factor": 3.0}
-    monkeypatch.setattr(sweeping, "_timed", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5))
+    monkeypatch.setattr(
+        "vaescope.sweeps.run._timed", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5)
+    )
     for names in (["beta", "factor"], ["factor", "beta"]):
-        planned = plan(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
+        planned = plan_sweep(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
         assert {row["objective"]: row["seconds"] for row in planned.rows()} == {"Beta": 4.0, "Factor": 12.0}
 
 
 def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None:
     wild = digits({"learning_rate": [1e-3, 1e30]}, settings={"steps": 30})
-    assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "to do"
+    assert plan_sweep(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "to do"
     rows = quietly(wild, tmp_path)
-    assert plan(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "done"
+    assert plan_sweep(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "done"
     with pytest.raises(RunError, match=r"it diverged: .*failure\.json says where\. Lower the learning rate"):
         _ = Run.open(tmp_path / rows[1]["id"]).model
 
@@ -257,7 +260,7 @@ def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> Non
 
 
 def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tmp_path: Path) -> None:
-    sweep = digits({"seed": [0, 1]}, measure=Measure(("mig", "dci"), items=50))
+    sweep = digits({"seed": [0, 1]}, measure=MeasurementSpec(("mig", "dci"), items=50))
     with pytest.raises(DataError, match=r"digits must have at least 2 factors that vary for the metric dci, it has 1"):
         quietly(sweep, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -266,8 +269,10 @@ def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tm
 def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> None:
     one = {"name": "mlp", "encoder_widths": [9], "decoder_widths": [8]}
     # With one latent there is no sparsity.
-    sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=Measure(("mig", "hoyer"), items=50))
-    with pytest.warns(MeasureWarning, match=r"has no hoyer: sparsity is about at least 2 latents that vary") as met:
+    sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=MeasurementSpec(("mig", "hoyer"), items=50))
+    with pytest.warns(
+        MissingMetricWarning, match=r"has no hoyer: sparsity is about at least 2 latents that vary"
+    ) as met:
         rows = quietly(sweep, tmp_path)
     assert [row["status"] for row in rows] == ["complete"] * 4
     assert [row["hoyer"] is None for row in rows] == [True, True, False, False]
@@ -282,7 +287,7 @@ def test_measuring_draws_no_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    quietly(digits({}, measure=Measure(("mig",), items=50)), tmp_path)
+    quietly(digits({}, measure=MeasurementSpec(("mig",), items=50)), tmp_path)
     assert capsys.readouterr().err == ""
 
 
@@ -431,7 +436,7 @@ def test_processes_end_with_the_one_they_work_for_and_take_no_other_job(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_another_process_trains_is_waited_for_at_the_end(workers: int, tmp_path: Path) -> None:
-    jobs = jobs_of(digits({"batch": [8, 16, 32]}))
+    jobs = make_jobs(digits({"batch": [8, 16, 32]}))
     released = threading.Event()
     order: list[int] = []
     holder = threading.Thread(target=hold, args=(Store(tmp_path).path(jobs[0].ids[0]), released))
@@ -459,11 +464,11 @@ def test_runs_must_have_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
         run_sweep(digits({}), runs="", device="cpu", progress=False)
     with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
-        plan(digits({}), runs="", device="cpu")
+        plan_sweep(digits({}), runs="", device="cpu")
 
 
 def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:
-    performed = iter(local(jobs_of(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
+    performed = iter(local(make_jobs(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
     next(performed)
     statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]
     list(performed)

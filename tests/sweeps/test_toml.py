@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vaescope.errors import ConfigurationError
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.sweeps.specification import Sweep
 from vaescope.sweeps.toml import EXAMPLE, read_sweep
 
@@ -67,7 +67,7 @@ def test_every_section_finds_its_place(tmp_path: Path) -> None:
     assert sweep.member == {"latents": 3, "learning_rate": 1e-3, "seed": 7}
     assert sweep.objective == {"name": "beta", "beta": 2.0}
     assert sweep.grid == {"objective.beta": [1.0, 4.0], "latents": [2, 3]}
-    assert sweep.measure == Measure(("mig",), 100, "passive", 1)
+    assert sweep.measure == MeasurementSpec(("mig",), 100, "passive", 1)
     assert set(sweep.settings) == {
         *("model", "net", "posterior", "prior", "likelihood", "initialisation"),
         *("steps", "batch", "optimiser", "precision", "log_every", "held_out"),

@@ -130,8 +130,8 @@ def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str,
 
 
 def _draw(found: Any, checked: Any, path: str) -> None:
-    from vaescope.reporting.figures import elbow_plot, fondue_plot
     from vaescope.reporting.page import write_plots
+    from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 
     plots = [fondue_plot(found), *([] if checked is None else [elbow_plot(checked)])]
     write_plots(plots, path, f"How many latents for {found.data['name']}?")

@@ -48,16 +48,16 @@ def runs(
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
     from vaescope.cli.tables import columns_of, print_json
-    from vaescope.runs.columns import listed
+    from vaescope.runs.columns import drop_constant_settings
     from vaescope.runs.listing import check_columns, chosen
-    from vaescope.runs.rows import rows_in
+    from vaescope.runs.rows import read_rows
 
     if everything and limit is not None:
         raise ConfigurationError("--all and --limit exclude each other. Leave one of them out.")
     files = _files(csv, parquet)
-    rows = rows_in(Path(folder))
+    rows = read_rows(Path(folder))
     found = chosen(rows, _conditions(where or []), sort)
-    names = columns_of(listed(found[:limit] or rows)) if columns is None else _names(columns)
+    names = columns_of(drop_constant_settings(found[:limit] or rows)) if columns is None else _names(columns)
     check_columns(rows, names, "--columns")
     if files and not names:
         raise RunError(f"there must be at least one run in {folder} to write, there is none. Fit one first.")
@@ -143,11 +143,16 @@ def _print_found(found: list[dict[str, Any]], asked: list[str] | None, folder: P
     """A table of the first runs, and how to see the others."""
     from vaescope.cli.run_tables import print_runs
     from vaescope.cli.tables import columns_of, print_table
-    from vaescope.runs.columns import listed
+    from vaescope.runs.columns import drop_constant_settings
 
     more = "--columns chooses, --csv writes all"
     if asked is None:
-        print_runs(found[:most], [name for name in columns_of(listed(found)) if name not in HIDDEN], folder, more)
+        print_runs(
+            found[:most],
+            [name for name in columns_of(drop_constant_settings(found)) if name not in HIDDEN],
+            folder,
+            more,
+        )
     else:
         print_table(asked, [[row.get(name) for name in asked] for row in found[:most]], more=more)
     if len(found) > most:

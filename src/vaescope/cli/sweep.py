@@ -33,16 +33,16 @@ def sweep(
     """Train a grid of runs, measure each, and show the table. Stopped, the same command goes on."""
     from vaescope.cli.files import check_file, write_csv
     from vaescope.cli.tables import columns_of, print_json
-    from vaescope.sweeps.run import plan, run_sweep
+    from vaescope.sweeps.run import plan_sweep, run_sweep
     from vaescope.sweeps.toml import read_sweep
 
     options = engine_options(engine, workers=workers, address=address)
     found = read_sweep(file)
     check_file(csv)
     if dry_run:
-        _print_plan(plan(found, runs=runs, device=device), json)
+        _print_plan(plan_sweep(found, runs=runs, device=device), json)
         return
-    rows = run_sweep(found, runs=runs, by=engine, device=device, **options)
+    rows = run_sweep(found, runs=runs, engine=engine, device=device, **options)
     if json:
         print_json(rows)
     else:
@@ -96,9 +96,9 @@ def engine_options(name: str, **options: Any) -> dict[str, Any]:
     """The options that were given, which must be those of the engine."""
     from vaescope.cli.parts import given
     from vaescope.errors import ConfigurationError
-    from vaescope.sweeps.engines import engine
+    from vaescope.sweeps.engines import get_engine
 
-    engine(name)
+    get_engine(name)
     for option in given(**options):
         if OPTION_OF[option] != name:
             raise ConfigurationError(

@@ -1,9 +1,11 @@
-"""What a conditional model is told about an item: its label, or its factors."""
+"""What a conditional model is conditioned on: a one-hot label, or the varying factors scaled to [0, 1]."""
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -14,51 +16,72 @@ LABEL, FACTORS = "label", "factors"
 KINDS = (LABEL, FACTORS)
 
 
+@runtime_checkable
+class TakesCondition(Protocol):
+    """A model that declares its condition."""
+
+    @property
+    def condition_on(self) -> str | None:
+        """'label', 'factors', or None for an unconditional model."""
+
+    @property
+    def condition_width(self) -> int:
+        """The length of the condition vector."""
+
+
+def conditions_of(
+    model: object, data: Dataset, device: torch.device | str = "cpu"
+) -> Float[Tensor, "items width"] | None:
+    """The condition of every item for `model`, on `device`; None if the model is unconditional."""
+    if not isinstance(model, TakesCondition) or model.condition_on is None:
+        return None
+    return condition_table(data, model.condition_on, model.condition_width).to(device)
+
+
 def condition_width(data: Dataset, kind: str) -> int:
-    """How many numbers a condition of this kind has: one for each class, or one for each factor that varies."""
+    """The length of the condition vector: the number of classes, or the number of varying factors."""
     if kind == LABEL:
         return int(_labels(data).max()) + 1
     if kind == FACTORS:
-        return len(_varying(data)[1])
+        return len(_varying_factors(data)[1])
     raise unknown_name("condition", kind, KINDS)
 
 
 def condition_table(data: Dataset, kind: str, width: int) -> Float[Tensor, "items width"]:
-    """The condition of every item: the label as a unit vector, or the varying factors scaled to [0, 1].
+    """The condition of every item for a model with conditions of length `width`.
 
-    Scales and classes are those of the whole set, so that a subset gives the same rows.
+    Classes and scales are those of the whole data set, so a subset has the same rows as the whole.
     """
-    if condition_width(data, kind) > width:
+    found = condition_width(data, kind)
+    # A model with more classes accepts data with fewer; factors are scaled one by one and must match.
+    if found > width or (kind == FACTORS and found < width):
+        what = {LABEL: f"at most {width} classes", FACTORS: f"{width} varying factors"}[kind]
         raise DataError(
-            f"{data.name} must have conditions of at most {width} numbers, as the model was built for, got "
-            f"{condition_width(data, kind)}. Use the data that the model was made for."
+            f"{data.name} must have {what}, as the model was built for, got {found}. Use data like those it was "
+            "trained on."
         )
     if kind == LABEL:
         return one_hot(_labels(data).long(), width).float()
-    codes, sizes = _varying(data)
-    if len(sizes) != width:
-        raise DataError(
-            f"{data.name} must have {width} factors that vary, as the model was built for, got {len(sizes)}."
-        )
+    codes, sizes = _varying_factors(data)
     return codes.float() / (sizes - 1)
 
 
-def _labels(data: Dataset) -> Tensor:
+def _labels(data: Dataset) -> Int[Tensor, "items"]:
     if data.labels is None:
         raise DataError(
-            f"{data.name} must have labels to condition on, it has none. Use another model, or labelled data."
+            f"{data.name} must have labels to condition on, got none. Use labelled data or an unconditional model."
         )
     return data.labels.cpu()
 
 
-def _varying(data: Dataset) -> tuple[Tensor, Tensor]:
-    """The factors that vary: their codes and how many values each takes."""
+def _varying_factors(data: Dataset) -> tuple[Int[Tensor, "items varying"], Int[Tensor, "varying"]]:
+    """The codes of the factors that take more than one value, and the number of values of each."""
     codes = data.factors
     if data.factor_table is None or codes is None:
         raise DataError(
-            f"{data.name} must have factors to condition on, it has none. Use another model, or data with factors."
+            f"{data.name} must have factors to condition on, got none. Use data with factors or an unconditional model."
         )
     sizes = torch.tensor(data.factor_table.sizes)
     if not bool((sizes > 1).any()):
-        raise DataError(f"{data.name} must have a factor that varies to condition on, none does.")
+        raise DataError(f"{data.name} must have a factor that varies to condition on, but all factors are constant.")
     return codes[:, sizes > 1], sizes[sizes > 1]

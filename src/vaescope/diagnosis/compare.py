@@ -16,7 +16,7 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset, open_dataset
 from vaescope.diagnosis.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
 from vaescope.diagnosis.subject import history_of
-from vaescope.encoding import adapt, encode
+from vaescope.encoding import adapt, encode, layer_similarity
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
 from vaescope.notebook import Shown
@@ -24,8 +24,8 @@ from vaescope.numerics import gaussian
 from vaescope.objectives.strengths import telling
 from vaescope.regime import VariableTypes, collapse
 from vaescope.runs import Run, summary
-from vaescope.runs.resolve import data_of, name_of, run_of, some_of
-from vaescope.similarity import SimilarityMap, all_pairs, conservation, layer_similarity
+from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
+from vaescope.similarity import SimilarityMap, all_pairs, conservation
 
 ITEMS = 5000
 LAYER_ITEMS = 1000  # layers have thousands of features, and similarities settle early (figure 7.1)
@@ -111,7 +111,7 @@ def compare(
     found = [run_of(subject, runs) for subject in subjects]
     some = _items(found, data, items, seed)
     codes = [_codes(subject, run, some, seed) for subject, run in zip(subjects, found, strict=True)]
-    names = _distinct([name_of(s) if run is None else run.id for s, run in zip(subjects, found, strict=True)])
+    names = _distinct([subject_name(s) if run is None else run.id for s, run in zip(subjects, found, strict=True)])
     _check_items(names, codes)
     matrix = all_pairs([getattr(one, representation) for one in codes], measure=measure)
     types = [collapse(one).types for one in codes]
@@ -125,7 +125,7 @@ def _items(runs: Sequence[Run | None], data: Any, items: int, seed: int) -> Data
     """The items that all runs encode; None where there is no run."""
     known = [run for run in runs if run is not None]
     if not known:
-        return None if data is None else some_of(open_dataset(data), items, seed)
+        return None if data is None else sample_items(open_dataset(data), items, seed)
     opened = data_of(known[0], data)
     for run in known[1:]:
         if tuple(run.configuration.data["shape"]) != tuple(opened.shape):
@@ -133,7 +133,7 @@ def _items(runs: Sequence[Run | None], data: Any, items: int, seed: int) -> Data
                 f"runs that are compared must take items of one shape, {known[0].id} takes {tuple(opened.shape)} and "
                 f"{run.id} {tuple(run.configuration.data['shape'])}. Compare runs on the same data."
             )
-    return some_of(opened, items, seed)
+    return sample_items(opened, items, seed)
 
 
 def _codes(subject: Any, run: Run | None, some: Dataset | None, seed: int) -> Representation:

@@ -11,7 +11,7 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.encoding import adapt, encode
 from vaescope.errors import RunError
 from vaescope.runs import Run
-from vaescope.runs.resolve import data_of, name_of, run_of, some_of
+from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
 
 ITEMS = 10_000
 
@@ -44,11 +44,11 @@ def gather(
     """The material of a `Run` (or its folder or id), codes in any form, or a function that encodes `data`."""
     run = run_of(subject, runs)
     if run is None:
-        some = None if data is None else some_of(open_dataset(data), items, seed)
+        some = None if data is None else sample_items(open_dataset(data), items, seed)
         codes = adapt(subject, some, seed=seed)
         missing = {"History": "these are codes, not a run: there is no history of training."}
-        return Material(name_of(subject), codes, subject, some, left_out=missing)
-    some = some_of(data_of(run, data), items, seed)
+        return Material(subject_name(subject), codes, subject, some, left_out=missing)
+    some = sample_items(data_of(run, data), items, seed)
     codes = encode(run.model, some, seed=seed)
     history, reason = history_of(run)
     return Material(run.id, codes, run.model, some, run, history, {"History": reason} if reason else {})

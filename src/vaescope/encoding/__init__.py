@@ -3,6 +3,7 @@
 from vaescope.encoding.activations import activations, layer_widths
 from vaescope.encoding.adapters import adapt
 from vaescope.encoding.encode import encode
+from vaescope.encoding.heatmaps import group_similarity, layer_similarity
 from vaescope.encoding.traversals import Traversal, Traversals, traversals, traverse
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "activations",
     "adapt",
     "encode",
+    "group_similarity",
+    "layer_similarity",
     "layer_widths",
     "traversals",
     "traverse",

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from vaescope.checks import whole_number
 from vaescope.data import Dataset, open_dataset
-from vaescope.encoding.encode import LONG_ITEMS, conditions_of
+from vaescope.data.conditions import conditions_of
+from vaescope.encoding.encode import LONG_ITEMS
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.numerics import counter
 from vaescope.numerics.distributions import Point

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from vaescope.codes import Representation
-from vaescope.data import Dataset, open_dataset
-from vaescope.data.conditions import condition_table
+from vaescope.data import open_dataset
+from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError
 from vaescope.models.variational import gaussian_prior
 from vaescope.numerics import counter
@@ -66,12 +66,6 @@ def _one_prior(priors: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
     if not priors or priors[0][0].ndim == 1:
         return priors[0] if priors else ()
     return tuple(torch.cat(columns) for columns in zip(*priors, strict=True))
-
-
-def conditions_of(model: Any, data: Dataset, device: torch.device | str = "cpu") -> Tensor | None:
-    """What a conditional model is told about every item."""
-    kind = getattr(model, "condition_on", None)
-    return None if kind is None else condition_table(data, kind, model.condition_width).to(device)
 
 
 def _beside(codes: Tensor | None) -> Tensor | None:

@@ -14,8 +14,8 @@ from torch import Tensor
 from vaescope.checks import whole_number
 from vaescope.codes.representation import Representation
 from vaescope.data import Dataset
+from vaescope.data.conditions import conditions_of
 from vaescope.encoding.activations import _still
-from vaescope.encoding.encode import conditions_of
 from vaescope.errors import DataError
 
 CHUNK = 256

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vaescope.codes.chunks import Codes, checked_array
+from vaescope.codes.arrays import as_tensor
+from vaescope.codes.chunks import Codes
 from vaescope.errors import DataError
 from vaescope.regime.statistics import LatentStatistics
 
@@ -19,11 +20,12 @@ def batch_statistics(mean: Any, log_variance: Any, alpha: float, epsilon: float)
             raise DataError(f"{name} must be a torch tensor, items x latents, got {type(values).__name__}.")
     # In one copy to the CPU: each check of the values would otherwise wait for the accelerator by itself.
     means, logarithms = (
-        checked_array(name, values).cpu() for name, values in (("mean", mean), ("log_variance", log_variance))
+        as_tensor(values, name).cpu() for name, values in (("mean", mean), ("log_variance", log_variance))
     )
     logarithms = logarithms.double()
-    codes = Codes.of((means, logarithms.exp()))
-    wrong = ~(torch.isfinite(logarithms) & torch.isfinite(codes.variance))
+    variances = logarithms.exp()
+    codes = Codes.of((means, variances))
+    wrong = ~(torch.isfinite(logarithms) & torch.isfinite(variances))
     if bool(wrong.any()):
         item, latent = wrong.nonzero()[0].tolist()
         raise DataError(

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from vaescope.codes import Representation
+from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.polarised import PASSIVE, TYPES
 from vaescope.regime import variable_types
@@ -187,15 +188,10 @@ def _kept(codes: Any, latents: int, exclude: str | None, types: Any) -> tuple[in
     return kept
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
-    array = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"{name} must hold numbers, got type {array.dtype}. Number the values of a factor from 0.")
-    array = array.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        raise DataError(f"{name} must hold finite numbers, got {array[tuple(bad[0])]} for item {int(bad[0][0])}.")
-    return array
+def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+    numbers = as_numpy(values, name, booleans=True).astype(np.float64)
+    check_finite(torch.from_numpy(numbers), name, "columns")
+    return numbers
 
 
 def _check_varying(values: np.ndarray, names: tuple[str, ...]) -> None:

@@ -11,11 +11,20 @@ from typing import Any
 from vaescope.diagnosis.compare import Comparison
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
 from vaescope.objectives import OBJECTIVES
-from vaescope.reporting.colours import CYCLE, LOOKS, SYMBOLS, lay_out, rounded, scale, short, signed
-from vaescope.reporting.downsample import ITEMS, TEST, TRAIN, History, is_finite, series
+from vaescope.reporting.downsample import SPLIT_NAMES, TEST, TRAIN, History, is_finite, series
 from vaescope.reporting.heatmaps import heatmap
 from vaescope.reporting.loss_panels import Losses, lowest, overlaid, small_multiples
 from vaescope.reporting.plots import Plot
+from vaescope.reporting.style import (
+    CYCLE,
+    SYMBOLS,
+    TYPE_STYLES,
+    axis_scale,
+    round_value,
+    set_layout,
+    shorten,
+    type_label,
+)
 from vaescope.similarity import SimilarityMap
 
 PANELS = 12  # small ones; more losses are drawn in one
@@ -40,12 +49,12 @@ def losses_plot(histories: Sequence[tuple[str, History | None]]) -> Plot | None:
     if not losses:
         return None
     figure = small_multiples(losses) if len(losses) <= PANELS else overlaid(losses)
-    figure.update_yaxes(**scale(value for _, own in losses.values() for value in own))
+    figure.update_yaxes(**axis_scale(value for _, own in losses.values() for value in own))
     least = lowest(losses)
     without = len(histories) - len(losses)
     sentence = (
-        f"The loss on {ITEMS[split]} of {len(losses)} runs ends lowest in {least}, at {losses[least][1][-1]:.4g} nats"
-        + (f"; {without} without a history." if without else ".")
+        f"The loss on {SPLIT_NAMES[split]} of {len(losses)} runs ends lowest in {least}, "
+        f"at {losses[least][1][-1]:.4g} nats" + (f"; {without} without a history." if without else ".")
     )
     rows = [
         {"name": name, "split": split, "step": step, "loss": value}
@@ -71,26 +80,26 @@ def rates_plot(rows: Sequence[Row]) -> Plot | None:
     numbered = len(points) <= LABELLED
     objectives = list(dict.fromkeys(_objective(row) for row, *_ in points))
     figure = Figure()
-    lay_out(figure, HEIGHT + (ENTRY * len(points) if numbered else 0), legend=True)
+    set_layout(figure, HEIGHT + (ENTRY * len(points) if numbered else 0), legend=True)
     for number, (row, rate, distortion) in enumerate(points, 1):
         place = objectives.index(_objective(row))
         mark = {"size": 10, "color": CYCLE[place % len(CYCLE)], "symbol": SYMBOLS[place % len(SYMBOLS)]}
         hover = f"{_told(row)}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats<extra></extra>"
         point = Scatter(x=[rate], y=[distortion], mode="markers", marker=mark, hovertemplate=hover, cliponaxis=False)
         if numbered:
-            name = f"{number} {short(_name(row), TITLE)}"
+            name = f"{number} {shorten(_name(row), TITLE)}"
             point.update(name=name, mode="markers+text", text=[str(number)], textposition="top center")
         else:
             known = any(trace.name == _objective(row) for trace in figure.data)
             point.update(name=_objective(row), showlegend=not known)
         figure.add_trace(point)
-    figure.update_xaxes(title_text="rate (nats)", **scale([rate for _, rate, _ in points]))
-    figure.update_yaxes(title_text="reconstruction (nats)", **scale([distortion for *_, distortion in points]))
+    figure.update_xaxes(title_text="rate (nats)", **axis_scale([rate for _, rate, _ in points]))
+    figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale([distortion for *_, distortion in points]))
     told = [{"name": _name(row), "split": split, "rate": one, "reconstruction": other} for row, one, other in points]
     least, most = (pick(points, key=lambda point: point[1]) for pick in (min, max))
     sentence = (
-        f"On {ITEMS[split]} the rate goes from {least[1]:.4g} nats ({_name(least[0])}, reconstruction {least[2]:.4g}) "
-        f"to {most[1]:.4g} ({_name(most[0])}, {most[2]:.4g})."
+        f"On {SPLIT_NAMES[split]} the rate goes from {least[1]:.4g} nats ({_name(least[0])}, reconstruction "
+        f"{least[2]:.4g}) to {most[1]:.4g} ({_name(most[0])}, {most[2]:.4g})."
     )
     return Plot("Rate and reconstruction", sentence, figure, told)
 
@@ -109,14 +118,14 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
     values = sorted({row[name] for row in typed if name in row})
     told = [_over_runs([row for row in typed if row.get(name) == value], name, value) for value in values]
     figure = Figure()
-    lay_out(figure, HEIGHT, legend=True)
+    set_layout(figure, HEIGHT, legend=True)
     for kind in TYPES:
-        look, means = LOOKS[kind], [row[kind] for row in told]
+        look, means = TYPE_STYLES[kind], [row[kind] for row in told]
         figure.add_trace(
             Scatter(
                 x=values,
                 y=means,
-                name=signed(kind),
+                name=type_label(kind),
                 mode="lines+markers",
                 line={"color": look.colour, "width": 2, "dash": look.dash},
                 marker={"symbol": look.symbol, "size": 10},
@@ -149,15 +158,15 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     names = [_name(row) for row in typed]
     figure = Figure()
     bar = min(BAR, max(LEAST_BAR, TALLEST // len(typed)))
-    lay_out(figure, bar * len(typed) + AROUND, legend=True, l=10)
+    set_layout(figure, bar * len(typed) + AROUND, legend=True, l=10)
     for kind in TYPES:
-        look = LOOKS[kind]
+        look = TYPE_STYLES[kind]
         figure.add_trace(
             Bar(
                 x=[row[kind] for row in typed],
                 y=list(range(len(names))),
                 orientation="h",
-                name=signed(kind),
+                name=type_label(kind),
                 customdata=[_told(row) for row in typed],
                 marker={
                     "color": look.colour,
@@ -169,7 +178,7 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
         )
     figure.update_layout(barmode="stack", bargap=0.25)
     figure.update_xaxes(title_text="number of latents", tickformat="d")
-    shown = {"tickvals": list(range(len(names))), "ticktext": [short(name, TITLE) for name in names]}
+    shown = {"tickvals": list(range(len(names))), "ticktext": [shorten(name, TITLE) for name in names]}
     plain = {"autorange": "reversed", "showgrid": False, "zeroline": False}
     figure.update_yaxes(**plain, **(shown if bar == BAR else {"title_text": "model"}))
     active, passive = [row[ACTIVE] for row in typed], fmean(row[PASSIVE] for row in typed)
@@ -190,7 +199,7 @@ def layer_plots(found: Comparison) -> tuple[Plot, ...]:
     if found.layers is None:
         return ()
     (one, other), layers = found.names[:2], found.layers
-    axes = (f"layer of {short(other)}", f"layer of {short(one)}")
+    axes = (f"layer of {shorten(other)}", f"layer of {shorten(one)}")
     figure = heatmap(layers.matrix, layers.rows, layers.columns, of=layers.measure, axes=axes)
     sentence = f"Layers of {one} (rows) and of {other} (columns): {layers.summary()}."
     return (Plot("Similarity of layers", sentence, figure, layers.table()),)
@@ -219,7 +228,7 @@ def _told(row: Row) -> str:
 def _ends(row: Row, split: str) -> tuple[float, float] | None:
     """Rate and reconstruction at the end, where both are finite numbers."""
     rate, distortion = (row.get(f"{split}_{name}", math.nan) for name in ("rate", "reconstruction"))
-    return (rounded(rate), rounded(distortion)) if is_finite(rate) and is_finite(distortion) else None
+    return (round_value(rate), round_value(distortion)) if is_finite(rate) and is_finite(distortion) else None
 
 
 def _has_types(row: Row) -> bool:

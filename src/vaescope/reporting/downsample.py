@@ -1,4 +1,4 @@
-"""Points of lines: the finite values of a history, thinned so that a page stays small and every extreme stays in."""
+"""Points of lines: the finite values of a history, downsampled so that a page stays small and every extreme stays in."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from vaescope.reporting.colours import rounded
+from vaescope.reporting.style import round_value
 
-MOST = 500  # points of a line
+MAX_POINTS = 500  # points of a line
 TRAIN, TEST = "train", "test"
-ITEMS = {TRAIN: "training items", TEST: "held-out items"}
+SPLIT_NAMES = {TRAIN: "training items", TEST: "held-out items"}
 
 History = Sequence[Mapping[str, Any]]
 
 
-def series(history: History, split: str, name: str, most: int = MOST) -> tuple[list[int], list[float]]:
-    """Steps and finite values of one term on one split, thinned."""
-    found = [(row["step"], rounded(row[name])) for row in history if row["split"] == split and is_finite(row.get(name))]
-    kept = [found[place] for place in thinned([value for _, value in found], most)]
+def series(history: History, split: str, name: str, most: int = MAX_POINTS) -> tuple[list[int], list[float]]:
+    """Steps and finite values of one term on one split, downsampled."""
+    found = [
+        (row["step"], round_value(row[name])) for row in history if row["split"] == split and is_finite(row.get(name))
+    ]
+    kept = [found[place] for place in downsample([value for _, value in found], most)]
     return [step for step, _ in kept], [value for _, value in kept]
 
 
-def thinned(values: Sequence[float], most: int = MOST) -> list[int]:
+def downsample(values: Sequence[float], most: int = MAX_POINTS) -> list[int]:
     """Places of at most `most` values: the first, the last, the least and the greatest of each of equal stretches."""
     if len(values) <= most:
         return list(range(len(values)))

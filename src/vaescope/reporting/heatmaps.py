@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vaescope.metrics.meaning import Meaning
-from vaescope.reporting.colours import BLACK, bar_on_top, lay_out, short
+from vaescope.reporting.style import BLACK, colour_bar, set_layout, shorten
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -48,15 +48,15 @@ def heatmap(
         y=list(rows),
         zmin=0,
         zmax=most or 1.0,
-        colorbar=bar_on_top(of),
+        colorbar=colour_bar(of),
         hovertemplate=f"%{{y}}, %{{x}}: %{{z:.3f}} ({of})<extra></extra>",
         hoverongaps=False,
         **options,
     )
     figure = graph_objects.Figure(drawn)
     cell = min(CELL, max(LEAST_CELL, TALLEST // len(rows)))
-    below = LETTER * max(len(short(name)) for name in columns)
-    lay_out(figure, max(LEAST, cell * len(rows) + AROUND + below), l=10, t=76, b=10)
+    below = LETTER * max(len(shorten(name)) for name in columns)
+    set_layout(figure, max(LEAST, cell * len(rows) + AROUND + below), l=10, t=76, b=10)
     # Upright or level: names aslant would push the panel aside.
     upright: dict[str, Any] = {"autotickangles": [0, 90], "title_standoff": None}
     figure.update_xaxes(title_text=axes[0], side="bottom", **upright, **_ticks(columns))
@@ -82,7 +82,7 @@ def _ticks(names: Sequence[str]) -> dict[str, Any]:
 
     Ticks are placed by name: a place by number would be taken for the category of that name, where there is one.
     """
-    every = {"tickmode": "array", "tickvals": list(names), "ticktext": [short(name) for name in names]}
+    every = {"tickmode": "array", "tickvals": list(names), "ticktext": [shorten(name) for name in names]}
     return {"type": "category", "showgrid": False, **(every if len(names) <= MANY else {})}
 
 

@@ -7,9 +7,29 @@ from itertools import pairwise
 from typing import Any
 
 from vaescope.numerics.polarised import TYPES
-from vaescope.reporting.colours import BLACK, BLUE, LOOKS, VERMILION, bar_on_top, lay_out, rounded, scale, signed
-from vaescope.reporting.downsample import ITEMS, MOST, TEST, TRAIN, History, is_finite, is_number, series, thinned
+from vaescope.reporting.downsample import (
+    MAX_POINTS,
+    SPLIT_NAMES,
+    TEST,
+    TRAIN,
+    History,
+    downsample,
+    is_finite,
+    is_number,
+    series,
+)
 from vaescope.reporting.plots import Plot
+from vaescope.reporting.style import (
+    BLACK,
+    BLUE,
+    TYPE_STYLES,
+    VERMILION,
+    axis_scale,
+    colour_bar,
+    round_value,
+    set_layout,
+    type_label,
+)
 
 PANEL, AROUND, HEIGHT = 170, 100, 380  # pixels
 DENSE = 40  # points above which their marks are small
@@ -38,20 +58,20 @@ def history_plot(history: History) -> Plot | None:
         return None
     terms = sorted(dict.fromkeys(term for term, _ in lines), key=lambda term: term != "loss")
     figure = make_subplots(rows=len(terms), cols=1, shared_xaxes=True, vertical_spacing=0.1 / len(terms))
-    lay_out(figure, len(terms) * PANEL + AROUND, legend=True)
+    set_layout(figure, len(terms) * PANEL + AROUND, legend=True)
     seen: set[str] = set()
     for (term, split), (steps, values) in lines.items():
         style = {**STYLES[split], "mode": "markers" if len(steps) == 1 else STYLES[split]["mode"]}
         if len(steps) > DENSE:
             style["marker"] = {**style.get("marker", {}), "size": 3}
-        hover = f"step %{{x}}, {_words(term)} on {ITEMS[split]}: %{{y:.4g}}{_unit(term)}<extra></extra>"
+        hover = f"step %{{x}}, {_words(term)} on {SPLIT_NAMES[split]}: %{{y:.4g}}{_unit(term)}<extra></extra>"
         told: dict[str, Any] = {"legendgroup": split, "showlegend": split not in seen, "hovertemplate": hover}
-        line = Scatter(x=steps, y=values, name=ITEMS[split], **style, **told)
+        line = Scatter(x=steps, y=values, name=SPLIT_NAMES[split], **style, **told)
         figure.add_trace(line, row=terms.index(term) + 1, col=1)
         seen.add(split)
     for place, term in enumerate(terms, 1):
         values = [value for (name, _), (_, own) in lines.items() if name == term for value in own]
-        figure.update_yaxes(title_text=_title(term), nticks=5, row=place, **scale(values))
+        figure.update_yaxes(title_text=_title(term), nticks=5, row=place, **axis_scale(values))
     figure.update_xaxes(title_text="step of training", row=len(terms))
     rows = [
         {"term": term, "split": split, "step": step, "value": value}
@@ -78,8 +98,8 @@ def rate_distortion_plot(history: History) -> Plot | None:
     steps, rates, distortions = _thin_way(ways[split])
     if not any(rate > 0 for rate in rates):
         return None
-    hover = f"step %{{customdata}}, {ITEMS[split]}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats"
-    colours: dict[str, Any] = {"color": steps, "colorscale": "Cividis", "colorbar": bar_on_top("step of training")}
+    hover = f"step %{{customdata}}, {SPLIT_NAMES[split]}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats"
+    colours: dict[str, Any] = {"color": steps, "colorscale": "Cividis", "colorbar": colour_bar("step of training")}
     way = Scatter(
         x=rates,
         y=distortions,
@@ -91,20 +111,20 @@ def rate_distortion_plot(history: History) -> Plot | None:
         hovertemplate=f"{hover}<extra></extra>",
     )
     figure = Figure(way)
-    lay_out(figure, HEIGHT, t=84)
-    ends = [(ITEMS[split], BLACK, "circle-open", (steps[-1], rates[-1], distortions[-1]))]
-    ends += [(ITEMS[TEST], VERMILION, "diamond-open", ways[TEST][-1])] if split == TRAIN and ways[TEST] else []
+    set_layout(figure, HEIGHT, t=84)
+    ends = [(SPLIT_NAMES[split], BLACK, "circle-open", (steps[-1], rates[-1], distortions[-1]))]
+    ends += [(SPLIT_NAMES[TEST], VERMILION, "diamond-open", ways[TEST][-1])] if split == TRAIN and ways[TEST] else []
     for name, colour, symbol, (step, rate, distortion) in ends:
         mark = {"size": 15, "symbol": symbol, "color": colour, "line": {"width": 3, "color": colour}}
         text = f"end, step {step}, {name}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats<extra></extra>"
         point = Scatter(x=[rate], y=[distortion], name=f"end, {name}", mode="markers", marker=mark, hovertemplate=text)
         figure.add_trace(point)
-    figure.update_xaxes(title_text="rate (nats)", **scale(rates))
-    figure.update_yaxes(title_text="reconstruction (nats)", **scale(distortions))
+    figure.update_xaxes(title_text="rate (nats)", **axis_scale(rates))
+    figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale(distortions))
     sentence = (
         f"From step {steps[0]} to {steps[-1]} the rate goes from {rates[0]:.4g} to {rates[-1]:.4g} nats and the "
-        f"reconstruction loss from {distortions[0]:.4g} to {distortions[-1]:.4g} nats on {ITEMS[split]} (circle at the "
-        f"end{'; diamond: held-out items' if len(ends) > 1 else ''})."
+        f"reconstruction loss from {distortions[0]:.4g} to {distortions[-1]:.4g} nats on {SPLIT_NAMES[split]} "
+        f"(circle at the end{'; diamond: held-out items' if len(ends) > 1 else ''})."
     )
     columns = {"step": steps, "rate": rates, "reconstruction": distortions}
     rows = [dict(zip(("split", *columns), (split, *row), strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -125,13 +145,13 @@ def types_over_training_plot(history: History) -> Plot | None:
     shown = _changes(looks)
     steps = [look["step"] for look in shown]
     figure = Figure()
-    lay_out(figure, HEIGHT, legend=True)
+    set_layout(figure, HEIGHT, legend=True)
     for kind in TYPES:
-        look = LOOKS[kind]
+        look = TYPE_STYLES[kind]
         area = Scatter(
             x=steps,
             y=[row[kind] for row in shown],
-            name=signed(kind),
+            name=type_label(kind),
             stackgroup="types",
             line={"color": look.colour, "width": 2, "dash": look.dash, "shape": "hv"},
             fillpattern={"shape": look.pattern, "fgcolor": look.colour, "bgcolor": "#ffffff", "size": 7},
@@ -155,9 +175,9 @@ def types_over_training_plot(history: History) -> Plot | None:
 
 def _lines(history: History) -> dict[tuple[str, str], tuple[list[int], list[float]]]:
     """The points of each term and split that has any."""
-    rows = [row for row in history if row["split"] in ITEMS]
+    rows = [row for row in history if row["split"] in SPLIT_NAMES]
     terms = dict.fromkeys(name for row in rows for name in row if name not in NOT_TERMS and is_number(row[name]))
-    lines = {(term, split): series(rows, split, term) for term in terms for split in ITEMS}
+    lines = {(term, split): series(rows, split, term) for term in terms for split in SPLIT_NAMES}
     return {key: points for key, points in lines.items() if points[0]}
 
 
@@ -165,12 +185,14 @@ def _way(history: History, split: str) -> list[tuple[int, float, float]]:
     """Step, rate and reconstruction of the rows that have them."""
     names = ("rate", "reconstruction")
     rows = [row for row in history if row["split"] == split and all(is_finite(row.get(name)) for name in names)]
-    return [(row["step"], rounded(row["rate"]), rounded(row["reconstruction"])) for row in rows]
+    return [(row["step"], round_value(row["rate"]), round_value(row["reconstruction"])) for row in rows]
 
 
 def _thin_way(way: list[tuple[int, float, float]]) -> tuple[list[Any], list[Any], list[Any]]:
-    places = sorted({place for column in (1, 2) for place in thinned([point[column] for point in way], MOST // 2)})
-    kept = [way[place] for place in places] if len(way) > MOST else way
+    places = sorted(
+        {place for column in (1, 2) for place in downsample([point[column] for point in way], MAX_POINTS // 2)}
+    )
+    kept = [way[place] for place in places] if len(way) > MAX_POINTS else way
     return [point[0] for point in kept], [point[1] for point in kept], [point[2] for point in kept]
 
 
@@ -178,9 +200,9 @@ def _changes(looks: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The first and last look and those where a count changed, between which all stand still."""
     inner = pairwise(looks[:-1])
     kept = [looks[0], *(after for before, after in inner if _counts(before) != _counts(after)), looks[-1]]
-    if len(kept) <= MOST:
+    if len(kept) <= MAX_POINTS:
         return kept
-    places = {place for kind in TYPES for place in thinned([row[kind] for row in kept], MOST // len(TYPES))}
+    places = {place for kind in TYPES for place in downsample([row[kind] for row in kept], MAX_POINTS // len(TYPES))}
     return [kept[place] for place in sorted(places)]
 
 
@@ -191,7 +213,7 @@ def _counts(look: Mapping[str, Any]) -> tuple[int, ...]:
 def _course(lines: Mapping[tuple[str, str], tuple[list[int], list[float]]], left_out: int) -> str:
     """Where the loss began and ended."""
     parts = []
-    for split, items in ITEMS.items():
+    for split, items in SPLIT_NAMES.items():
         steps, values = lines.get(("loss", split), ([], []))
         if steps:
             parts.append(f"from {values[0]:.4g} to {values[-1]:.4g} nats on {items}")
@@ -202,7 +224,7 @@ def _course(lines: Mapping[tuple[str, str], tuple[list[int], list[float]]], left
 
 
 def _left_out(history: History) -> int:
-    rows = [row for row in history if row["split"] in ITEMS]
+    rows = [row for row in history if row["split"] in SPLIT_NAMES]
     return sum(is_number(value) and not is_finite(value) for row in rows for value in row.values())
 
 

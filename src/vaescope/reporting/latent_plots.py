@@ -10,15 +10,16 @@ from jaxtyping import Float
 
 from vaescope.codes import Representation
 from vaescope.diagnosis.compare import LAYER_ITEMS
+from vaescope.encoding import layer_similarity
 from vaescope.metrics import Score
 from vaescope.metrics.meaning import Meaning
 from vaescope.numerics import information, linalg
 from vaescope.numerics.polarised import TYPES
 from vaescope.regime import VariableTypes
-from vaescope.reporting.colours import LOOKS, lay_out, signed
 from vaescope.reporting.heatmaps import heatmap, meaning_heatmap
 from vaescope.reporting.plots import Plot
-from vaescope.similarity import SimilarityMap, layer_similarity
+from vaescope.reporting.style import TYPE_STYLES, set_layout, type_label
+from vaescope.similarity import SimilarityMap
 
 BINS = 40
 PANEL, AROUND = 170, 96  # pixels
@@ -40,11 +41,11 @@ def histograms_plot(codes: Representation, types: VariableTypes) -> Plot:
 
     groups = _groups(types)
     present = list(dict.fromkeys(kind for kind, _ in groups))
-    titles = [f"{signed(kind)}: {name}s" for kind in present for name in VALUES]
+    titles = [f"{type_label(kind)}: {name}s" for kind in present for name in VALUES]
     figure = make_subplots(
         rows=len(present), cols=2, shared_xaxes="columns", subplot_titles=titles, vertical_spacing=0.2 / len(present)
     )
-    lay_out(figure, len(present) * PANEL + AROUND, t=36)
+    set_layout(figure, len(present) * PANEL + AROUND, t=36)
     figure.update_layout(barmode="stack", bargap=0)
     figure.update_annotations(font_size=14)
     rows: list[dict[str, Any]] = []
@@ -61,7 +62,7 @@ def histograms_plot(codes: Representation, types: VariableTypes) -> Plot:
                 width=width,
                 name=f"{words}, {kind}",
                 # Every other latent is paler, so that those next to each other can be told apart.
-                marker={"color": LOOKS[kind].colour, "opacity": PALER[place % 2], "line": {"width": 0}},
+                marker={"color": TYPE_STYLES[kind].colour, "opacity": PALER[place % 2], "line": {"width": 0}},
                 hovertemplate=f"{words}, {kind}<br>%{{y}} codes with a {name} about %{{x:.3g}}<extra></extra>",
             )
             figure.add_trace(bars, row=present.index(kind) + 1, col=column)
@@ -82,13 +83,13 @@ def correlation_plot(codes: Representation, types: VariableTypes) -> Plot | None
     found = linalg.correlation(linalg.covariance(codes.mean).cpu())
     order = sorted(range(codes.latents), key=lambda latent: TYPES.index(types.types[latent]))
     matrix = found.matrix.abs().numpy()[np.ix_(order, order)]
-    names = [f"{latent} {LOOKS[types.types[latent]].sign}" for latent in order]
+    names = [f"{latent} {TYPE_STYLES[types.types[latent]].sign}" for latent in order]
     figure = heatmap(matrix, names, names, of="|correlation|", axes=("latent and type", "latent and type"))
     if figure.layout.xaxis.ticktext:
         # Beside each other, numbers and signs would run together on a telephone.
         figure.update_xaxes(ticktext=[name.replace(" ", "<br>") for name in names])
     one, other, most = _strongest(matrix, order)
-    signs = ", ".join(signed(kind) for kind in TYPES if kind in types.types)
+    signs = ", ".join(type_label(kind) for kind in TYPES if kind in types.types)
     still = _latents(found.constant)
     sentence = f"The means of latents {one} and {other} correlate most, by {most:.2f} ({signs})." + (
         f" Shown as 0, for their means do not vary: {still}." if still else ""

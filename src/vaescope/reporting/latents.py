@@ -13,9 +13,9 @@ from torch import Tensor
 from vaescope.data import Dataset
 from vaescope.encoding import Traversal, Traversals
 from vaescope.markup import Markup, element, join
-from vaescope.reporting.colours import LOOKS
 from vaescope.reporting.latent_rows import MOST, LatentRow, latent_rows, pictured
 from vaescope.reporting.pictures import histogram_svg, strip
+from vaescope.reporting.style import TYPE_STYLES
 
 DASH = "–"
 SMALL = 0.01  # nats, the least that two decimals can say
@@ -100,7 +100,7 @@ def _sort_choice(columns: Sequence[Column], name: str) -> Markup:
 
 
 def _type(row: LatentRow) -> Markup:
-    sign = element("span", LOOKS[row.type].sign, class_="sign", aria_hidden="true")
+    sign = element("span", TYPE_STYLES[row.type].sign, class_="sign", aria_hidden="true")
     return element("span", sign, " ", row.type, class_=f"type {row.type}")
 
 
@@ -205,7 +205,7 @@ def _limits(tables: Sequence[Tensor]) -> tuple[float, float]:
 def _caption(rows: Sequence[LatentRow]) -> str:
     """How many there are of each type."""
     kinds = [row.type for row in rows]
-    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in LOOKS if kind in kinds)
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in TYPE_STYLES if kind in kinds)
     return f"{len(rows)} latent{'' if len(rows) == 1 else 's'}: {counts}"
 
 

@@ -9,17 +9,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.data.conditions import LABEL
+from vaescope.data.conditions import LABEL, conditions_of
 from vaescope.diagnosis.subject import Material
-from vaescope.encoding.encode import conditions_of
 from vaescope.markup import Markup, element, island, join
 from vaescope.models.variational import takes_condition
 from vaescope.numerics import counter
 from vaescope.numerics.polarised import PASSIVE
 from vaescope.regime import VariableTypes
-from vaescope.reporting.colours import signed
 from vaescope.reporting.decoder import Embedded, NotEmbedded, embedded
 from vaescope.reporting.pictures import picture
+from vaescope.reporting.style import type_label
 
 EXAMPLES, DRAWS = 8, 64
 REACH = 3.0  # a slider goes at least so many standard deviations of the prior to both sides
@@ -190,7 +189,7 @@ def _slider(found: Live, latent: int) -> Markup:
         element(
             "label",
             f"latent {latent} ",
-            element("span", signed(kind), class_=f"type {kind}"),
+            element("span", type_label(kind), class_=f"type {kind}"),
             for_=identity,
         ),
         element(

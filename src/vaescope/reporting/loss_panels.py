@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from vaescope.reporting.colours import BLUE, GREY, SIZE, VERMILION, lay_out, short
+from vaescope.reporting.style import BLUE, FONT_SIZE, GREY, VERMILION, set_layout, shorten
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -28,10 +28,10 @@ def small_multiples(losses: Losses) -> Figure:
         shared_yaxes="all",
         horizontal_spacing=0.06,
         vertical_spacing=0.3 / lines,
-        subplot_titles=[short(name, TITLE) for name in losses],
+        subplot_titles=[shorten(name, TITLE) for name in losses],
     )
-    lay_out(figure, lines * PANEL + AROUND, t=36)
-    figure.update_annotations(font_size=SIZE)
+    set_layout(figure, lines * PANEL + AROUND, t=36)
+    figure.update_annotations(font_size=FONT_SIZE)
     for place, (name, (steps, values)) in enumerate(losses.items()):
         line = _loss_line(name, steps, values, BLUE, 2)
         figure.add_trace(line, row=place // 2 + 1, col=place % 2 + 1)
@@ -46,11 +46,11 @@ def overlaid(losses: Losses) -> Figure:
     from plotly.graph_objects import Figure
 
     figure = Figure()
-    lay_out(figure, HEIGHT, legend=True)
+    set_layout(figure, HEIGHT, legend=True)
     least = lowest(losses)
     for name in [*(name for name in losses if name != least), least]:
         line = _loss_line(name, *losses[name], *((VERMILION, 3) if name == least else (GREY, 1)))
-        line.update(name=f"lowest at the end: {short(name)}" if name == least else name, showlegend=name == least)
+        line.update(name=f"lowest at the end: {shorten(name)}" if name == least else name, showlegend=name == least)
         figure.add_trace(line)
     figure.update_xaxes(title_text="step of training")
     figure.update_yaxes(title_text="loss (nats)")
@@ -61,7 +61,7 @@ def _loss_line(name: str, steps: list[int], values: list[float], colour: str, wi
     from plotly.graph_objects import Scatter
 
     mode = "lines" if len(steps) > 1 else "markers"
-    hover = f"{short(name)}<br>step %{{x}}: loss %{{y:.4g}} nats<extra></extra>"
+    hover = f"{shorten(name)}<br>step %{{x}}: loss %{{y:.4g}} nats<extra></extra>"
     line = {"color": colour, "width": width}
     return Scatter(x=steps, y=values, name=name, mode=mode, line=line, showlegend=False, hovertemplate=hover)
 

@@ -11,7 +11,6 @@ from vaescope.diagnosis.subject import Material
 from vaescope.encoding import traversals
 from vaescope.markup import Markup, element, join
 from vaescope.reporting import sections
-from vaescope.reporting.figures import elbow_plot, fondue_plot
 from vaescope.reporting.history_plots import history_plot, rate_distortion_plot, types_over_training_plot
 from vaescope.reporting.latent_plots import (
     correlation_plot,
@@ -25,8 +24,9 @@ from vaescope.reporting.latents import latent_rows, latents_table, pictured
 from vaescope.reporting.live import Live, live, live_section
 from vaescope.reporting.page import page
 from vaescope.reporting.plots import Plot
+from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 from vaescope.runs import summary
-from vaescope.runs.columns import listed
+from vaescope.runs.columns import drop_constant_settings
 from vaescope.sizing import Elbow, Fondue
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.store import kept_checks, kept_results
@@ -89,7 +89,7 @@ def facts_of(material: Material) -> dict[str, Any]:
         configuration = material.run.configuration
         own = {"data": configuration.data["name"], "model": configuration.architecture.model}
         return {**own, "latents": configuration.member.latents, "encoded": len(material.codes)}
-    (known,) = listed([summary(material.run)])
+    (known,) = drop_constant_settings([summary(material.run)])
     told = {name: value for name, value in known.items() if name not in ELSEWHERE}
     own = {name: value for name, value in told.items() if not name.startswith(("train_", "test_"))}
     return {**own, "test_loss": told.get("test_loss"), "encoded": len(material.codes)}

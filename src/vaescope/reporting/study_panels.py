@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vaescope.reporting.colours import SIZE, lay_out, short
+from vaescope.reporting.style import FONT_SIZE, set_layout, shorten
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -31,10 +31,12 @@ def panels_for(titles: Sequence[str], names: Sequence[str]) -> Figure:
         cols=columns,
         vertical_spacing=GAP / inner if lines > 1 else 0,
         horizontal_spacing=0.16 if columns > 1 else 0,
-        subplot_titles=[short(title, WIDE if columns == 1 else NARROW) for title in titles] if titles != [""] else None,
+        subplot_titles=[shorten(title, WIDE if columns == 1 else NARROW) for title in titles]
+        if titles != [""]
+        else None,
     )
-    lay_out(figure, inner + AROUND + above, legend=legend, t=34 + above)
-    figure.update_annotations(font_size=SIZE)
+    set_layout(figure, inner + AROUND + above, legend=legend, t=34 + above)
+    figure.update_annotations(font_size=FONT_SIZE)
     return figure
 
 
@@ -69,7 +71,7 @@ def empty_figure() -> Figure:
     from plotly.graph_objects import Figure
 
     figure = Figure()
-    lay_out(figure, AROUND)
+    set_layout(figure, AROUND)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     figure.add_annotation(text=NOTHING, showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from vaescope.markup import Markup, element
-from vaescope.reporting.colours import CYCLE, SYMBOLS, rounded, short
-from vaescope.reporting.downsample import MOST, is_finite, thinned
+from vaescope.reporting.downsample import MAX_POINTS, downsample, is_finite
 from vaescope.reporting.heatmaps import heatmap
 from vaescope.reporting.pictures import strip
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.study_panels import NARROW, empty_figure, name_axes, panels_for, where_is
+from vaescope.reporting.style import CYCLE, SYMBOLS, round_value, shorten
 from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures
 
 DENSE = 40  # points above which their marks are small
@@ -89,14 +89,14 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
     from plotly.graph_objects import Bar, Scatter
 
     if chart.kind != "bars":
-        rows = [rows[place] for place in thinned([row[chart.y] for row in rows], MOST)]
+        rows = [rows[place] for place in downsample([row[chart.y] for row in rows], MAX_POINTS)]
     colour, symbol = CYCLE[number % len(CYCLE)], SYMBOLS[number % len(SYMBOLS)]
     spread: list[Any] = [row.get(chart.sd) if chart.sd else None for row in rows]
     has_spread = any(is_finite(value) for value in spread)
-    bars = [rounded(value) if is_finite(value) else None for value in spread] if has_spread else None
+    bars = [round_value(value) if is_finite(value) else None for value in spread] if has_spread else None
     common: dict[str, Any] = {
-        "x": [str(row[chart.x]) if is_category else rounded(row[chart.x]) for row in rows],
-        "y": [rounded(row[chart.y]) for row in rows],
+        "x": [str(row[chart.x]) if is_category else round_value(row[chart.x]) for row in rows],
+        "y": [round_value(row[chart.y]) for row in rows],
         "error_y": {"type": "data", "array": bars, "width": 4, "thickness": 1.5, "color": colour} if bars else None,
         "hovertemplate": _hover(chart, has_spread, groups > 1),
     }
@@ -152,9 +152,9 @@ def _histograms(chart: Histograms) -> Plot:
     for place, (edges, counts) in enumerate(chart.groups.values()):
         low, high = np.asarray(edges[:-1], dtype=np.float64), np.asarray(edges[1:], dtype=np.float64)
         bars = Bar(
-            x=[rounded(value) for value in (low + high) / 2],
-            y=[rounded(float(count)) for count in counts],
-            width=[rounded(value) for value in high - low],
+            x=[round_value(value) for value in (low + high) / 2],
+            y=[round_value(float(count)) for count in counts],
+            width=[round_value(value) for value in high - low],
             customdata=[[f"{one:.4g} to {other:.4g}"] for one, other in zip(low, high, strict=True)],
             marker={"color": CYCLE[0], "line": {"color": "#ffffff", "width": 0.5}},
             hovertemplate="%{customdata[0]}: %{y:.4g}<extra></extra>",
@@ -170,7 +170,7 @@ def _axis(values: Sequence[Any], is_category: bool, is_log: bool, *, chosen: boo
     """The options of an axis; few values that were chosen, not measured, have a tick each on a logarithmic one."""
     if is_category:
         names = list(dict.fromkeys(str(value) for value in values))
-        shown = {"tickvals": names, "ticktext": [short(name, NARROW) for name in names]}
+        shown = {"tickvals": names, "ticktext": [shorten(name, NARROW) for name in names]}
         return {"type": "category", "autotickangles": [0, 90], **shown}
     if not is_log:
         return {"type": "linear"}

@@ -8,10 +8,10 @@ from vaescope.metrics import Meaning
 from vaescope.notebook import view
 from vaescope.reporting import sections
 from vaescope.reporting.comparison_plots import map_plot, similarity_plot
-from vaescope.reporting.figures import elbow_plot, fondue_plot
 from vaescope.reporting.history_plots import run_plot
 from vaescope.reporting.latent_plots import factor_plot
 from vaescope.reporting.plots import Plot
+from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 from vaescope.runs import Run
 from vaescope.similarity import SimilarityMap
 from vaescope.sizing import Elbow, Fondue

@@ -4,8 +4,8 @@ from .exporting import export as export
 from .fitting import fit as fit
 from .fitting import fit_many as fit_many
 from .listing import table as table
+from .options import FitOptions as FitOptions
 from .pruning import prune as prune
 from .run import Run as Run
-from .settings import Settings as Settings
 from .store import Store as Store
 from .store import summary as summary

@@ -55,7 +55,7 @@ def name_in(part: Any) -> Any:
     return part["name"] if isinstance(part, Mapping) else part
 
 
-def listed(rows: Sequence[Row]) -> list[Row]:
+def drop_constant_settings(rows: Sequence[Row]) -> list[Row]:
     """The rows without the settings in which those that have them do not differ, and schedules that all have off."""
     known: dict[str, set[Any]] = {}
     for row in rows:

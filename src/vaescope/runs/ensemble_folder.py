@@ -13,13 +13,13 @@ from vaescope.runs.record import COMPLETE, RUN_FILE
 ENSEMBLES, MEMBERS_FILE, GONE = ".ensembles", "members.json", ".gone-"
 
 
-def workplace_of(run: Path) -> tuple[Path, int] | None:
+def ensemble_of(run: Path) -> tuple[Path, int] | None:
     """Where a run was last begun together with others, and which of them it is there; None if it trains alone."""
     found = [(place, ids.index(run.name)) for place, ids in _workplaces(run.parent) if run.name in ids]
     return found[-1] if found else None
 
 
-def clear_up(runs: Path) -> None:
+def remove_finished_ensembles(runs: Path) -> None:
     """Delete what killed processes left to delete, and workplaces that none will take up again.
 
     Runs train together in the company that they began in; where one is complete, the others have found another.

@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vaescope.encoding.encode import conditions_of
+from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.models.pruning import first_layer
 from vaescope.nets.convolution import Deconvolution
 from vaescope.notebook import Shown
 from vaescope.runs.locks import make_folder
-from vaescope.runs.resolve import data_of, run_of, some_of
+from vaescope.runs.resolve import data_of, run_of, sample_items
 from vaescope.runs.run import Run
 from vaescope.training.checkpoint import write_atomically
 
@@ -97,7 +97,7 @@ def export(
     found = run_of(run, runs)
     if found is None:
         raise ConfigurationError(f"export takes a run (its folder, or the beginning of its id), got {run!r}.")
-    some = some_of(data_of(found, data), check_items, seed)
+    some = sample_items(data_of(found, data), check_items, seed)
     told = conditions_of(found.model, some)
     parts = _parts(found.model, some.batch(torch.arange(len(some))), told)
     target = found.path / FOLDER if folder is None else Path(folder)

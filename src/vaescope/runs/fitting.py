@@ -18,11 +18,11 @@ from vaescope.numerics.polarised import TYPES
 from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
-from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, clear_up, remove
+from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, remove, remove_finished_ensembles
 from vaescope.runs.journal import Journal, own_rows
 from vaescope.runs.locks import locked, make_folder, remove_leftovers
+from vaescope.runs.options import FitOptions, check_likelihood
 from vaescope.runs.run import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
-from vaescope.runs.settings import Settings, check_likelihood
 from vaescope.runs.store import Store
 from vaescope.training import Member, Row, Trainer
 from vaescope.training.checkpoint import load_state, save_state, write_atomically
@@ -41,7 +41,7 @@ def fit(
 ) -> Run:
     """Train one model and keep it as a run; asked twice, it trains once, and resumes if it was stopped.
 
-    `data` is a name, a path, an array or a data set; `settings` are those of `Settings`
+    `data` is a name, a path, an array or a data set; `settings` are those of `FitOptions`
     (model, net, likelihood, steps or epochs, batch, precision, device, ...).
     """
     member = Member(latents, Beta() if objective is None else objective, learning_rate, seed)
@@ -53,10 +53,10 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
 
     Members train together in one program where that is faster; each ends as if it had been trained alone.
     """
-    chosen = Settings.of(settings)
+    chosen = FitOptions.of(settings)
     members = _checked(members)
     device, store = chosen.chosen_device(), Store(Path(chosen.runs))
-    clear_up(store.folder)
+    remove_finished_ensembles(store.folder)
     source = dict(data) if isinstance(data, Mapping) else str(data) if isinstance(data, str | Path) else None
     data = open_dataset(data)
     for member in members:
@@ -77,7 +77,7 @@ def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]
             error.member = configurations.index(together[error.member])
             raise
     if missing:
-        clear_up(store.folder)
+        remove_finished_ensembles(store.folder)
     return [Run.open(store.path(configuration.id)) for configuration in configurations]
 
 
@@ -137,7 +137,7 @@ def _train_group(
     configurations: list[Configuration],
     trainer: Trainer,
     source: str | dict[str, Any] | None,
-    settings: Settings,
+    settings: FitOptions,
 ) -> None:
     """Train the configurations together, then give each run what is its own."""
     notes = {"source": source, "versions": _versions(), "device": str(trainer.device)}

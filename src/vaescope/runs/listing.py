@@ -11,8 +11,8 @@ from typing import Any
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.runs.columns import listed
-from vaescope.runs.rows import rows_in
+from vaescope.runs.columns import drop_constant_settings
+from vaescope.runs.rows import read_rows
 from vaescope.tables import columns_of
 
 Row = dict[str, Any]
@@ -30,7 +30,7 @@ def table(
     value), or is a function that says of a row whether it is wanted. `sort` is a column, or "-column" for the largest
     first; rows without a value come last. `limit` is how many rows there are at most.
     """
-    return listed(chosen(rows_in(Path(folder)), where, sort, limit))
+    return drop_constant_settings(chosen(read_rows(Path(folder)), where, sort, limit))
 
 
 def chosen(rows: list[Row], where: Where = None, sort: str | None = None, limit: int | None = None) -> list[Row]:

@@ -14,7 +14,7 @@ from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
 from vaescope.metrics.registry import METRICS, check_metrics, measure_all
 from vaescope.regime import variable_types
-from vaescope.runs.resolve import data_of, some_of
+from vaescope.runs.resolve import data_of, sample_items
 from vaescope.runs.run import Run
 from vaescope.training.checkpoint import write_atomically
 from vaescope.training.plan import LARGEST_SEED
@@ -23,12 +23,12 @@ FILE = "results.json"
 REGIME = "regime"  # the types of latents and the rate, which every measurement has
 
 
-class MeasureWarning(UserWarning):
+class MissingMetricWarning(UserWarning):
     """A metric that a finished run cannot have."""
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasurementSpec:
     """The metrics to score, on at most so many items, drawn by the seed, without latents of the type `exclude`."""
 
     metrics: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Measure:
     def check(self, data: Dataset) -> None:
         """Data whose runs cannot be measured so are refused before anything trains."""
         if self.metrics:
-            check_metrics(self.metrics, some_of(data, self.items, self.seed))
+            check_metrics(self.metrics, sample_items(data, self.items, self.seed))
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -73,13 +73,13 @@ def measured(run: Run) -> dict[str, Any]:
     return found
 
 
-def is_measured(run: Run, wanted: Measure) -> bool:
+def is_measured(run: Run, wanted: MeasurementSpec) -> bool:
     """Whether all that is wanted was measured in just that way."""
     found = measured(run)
     return all(found.get(name, {}).get("asked") == wanted.asked for name in (REGIME, *wanted.metrics))
 
 
-def measure(run: Run, wanted: Measure, device: str = "cpu") -> dict[str, float | None]:
+def measure(run: Run, wanted: MeasurementSpec, device: str = "cpu") -> dict[str, float | None]:
     """The values that are wanted of a run, by flat names; what was measured before is read, the rest on `device`.
 
     A metric that this run cannot have, as one of passive latents alone, has no value; why is kept beside it.
@@ -92,9 +92,9 @@ def measure(run: Run, wanted: Measure, device: str = "cpu") -> dict[str, float |
     return {name: value for one in (REGIME, *wanted.metrics) for name, value in found[one]["values"].items()}
 
 
-def _found(run: Run, wanted: Measure, missing: list[str], device: str) -> dict[str, dict[str, Any]]:
+def _found(run: Run, wanted: MeasurementSpec, missing: list[str], device: str) -> dict[str, dict[str, Any]]:
     """For each name what was missing: the values, and where there are none, why."""
-    some = some_of(data_of(run, None), wanted.items, wanted.seed)
+    some = sample_items(data_of(run, None), wanted.items, wanted.seed)
     codes = encode(run.model, some, seed=wanted.seed, device=device, progress=False)
     types = variable_types(codes)
     names = None if some.factor_table is None or codes.factors is None else some.factor_table.names
@@ -113,7 +113,7 @@ def _found(run: Run, wanted: Measure, missing: list[str], device: str) -> dict[s
         try:
             (score,) = measure_all([name], codes, progress=False, **common).scores
         except VaescopeError as error:
-            warnings.warn(f"run {run.id} has no {name}: {error}", MeasureWarning, stacklevel=3)
+            warnings.warn(f"run {run.id} has no {name}: {error}", MissingMetricWarning, stacklevel=3)
             found[name] = {"values": {name: None}, "why": str(error)}
             continue
         parts = {f"{name}_{part}": value for part, value in score.parts.items()}

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from vaescope.checks import without_infinities
 from vaescope.codes import Representation
 from vaescope.data import Dataset
+from vaescope.data.conditions import conditions_of
 from vaescope.encoding import encode
-from vaescope.encoding.encode import conditions_of
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models.pruning import checked_keep, pruned
 from vaescope.notebook import Shown
@@ -25,7 +25,7 @@ from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
 from vaescope.runs.configuration import Pruning
 from vaescope.runs.locks import locked, remove_leftovers
-from vaescope.runs.resolve import data_of, run_of, some_of
+from vaescope.runs.resolve import data_of, run_of, sample_items
 from vaescope.runs.run import COMPLETE, RUN_FILE, Run
 
 ITEMS, CHUNK = 10_000, 1024
@@ -123,7 +123,7 @@ def prune(
     original = run_of(run, runs)
     if original is None:
         raise ConfigurationError(f"prune takes a run (its folder, or the beginning of its id), got {run!r}.")
-    some, model = some_of(data_of(original, data), items, seed), original.model
+    some, model = sample_items(data_of(original, data), items, seed), original.model
     codes = encode(model, some, seed=seed)
     types = variable_types(codes, alpha=alpha)
     kept = _kept(original, types, keep)

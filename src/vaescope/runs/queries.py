@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import HISTORY_FILE
-from vaescope.runs.rows import row_in, run_folders
+from vaescope.runs.rows import read_row, run_folders
 from vaescope.tables import columns_of
 
 NO_HISTORY = "SELECT '' AS run, 0 AS step, '' AS split, 0.0 AS loss LIMIT 0"
@@ -28,7 +28,7 @@ def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Column names and rows of a SQL question over the tables `runs` and `history` of a folder of runs."""
     import duckdb
 
-    rows = {path: row for path in run_folders(folder) if (row := row_in(path)) is not None}
+    rows = {path: row for path in run_folders(folder) if (row := read_row(path)) is not None}
     if not rows:
         raise RunError(f"there must be at least one run in {folder} to query, there is none. Fit one first.")
     with tempfile.TemporaryDirectory() as temporary, duckdb.connect() as connection:

@@ -22,7 +22,7 @@ def check_record(record: dict[str, Any]) -> None:
         raise RunError(f"the configuration must be that of {record['id']!r}, it was changed.")
 
 
-def own_steps(record: dict[str, Any]) -> int:
+def expected_steps(record: dict[str, Any]) -> int:
     """The steps that the history of a complete run reaches; a pruned run was trained as another."""
     configuration = record["configuration"]
     return 0 if "pruned" in configuration else configuration["plan"]["steps"]
@@ -30,7 +30,7 @@ def own_steps(record: dict[str, Any]) -> int:
 
 def is_whole(record: dict[str, Any], history: list[dict[str, Any]]) -> bool:
     """Whether the history is all that a run with this record must have."""
-    return record["status"] != COMPLETE or (history[-1]["step"] if history else 0) == own_steps(record)
+    return record["status"] != COMPLETE or (history[-1]["step"] if history else 0) == expected_steps(record)
 
 
 def identity_of(table: dict[str, Any]) -> str:

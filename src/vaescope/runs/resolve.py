@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.checks import whole_number
+from vaescope.codes.files import CODE_FILE_SUFFIXES
 from vaescope.data import Dataset, open_dataset
-from vaescope.encoding.adapters import FILES
 from vaescope.errors import DataError, VaescopeError
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
 
 
-def name_of(subject: Any) -> str:
+def subject_name(subject: Any) -> str:
     """What to call codes that are no run: their file, the function, or just codes."""
     if isinstance(subject, str | Path):
         return str(subject)
@@ -24,7 +24,11 @@ def run_of(subject: Any, runs: str | Path | None) -> Run | None:
     """The run that a folder or the beginning of an id stands for; None for other subjects."""
     if isinstance(subject, Run):
         return subject
-    if not isinstance(subject, str | Path) or Path(subject).is_file() or Path(subject).suffix.lower() in FILES:
+    if (
+        not isinstance(subject, str | Path)
+        or Path(subject).is_file()
+        or Path(subject).suffix.lower() in CODE_FILE_SUFFIXES
+    ):
         return None
     store = Store(Path(runs)) if runs is not None else Store()
     return store.find(str(subject))
@@ -58,6 +62,6 @@ def _trained_on(run: Run) -> Dataset:
     return opened
 
 
-def some_of(data: Dataset, items: int, seed: int) -> Dataset:
+def sample_items(data: Dataset, items: int, seed: int) -> Dataset:
     """At most so many items, drawn by the seed."""
     return data.draw(whole_number("items", items, 2), seed)

@@ -14,7 +14,7 @@ from typing import Any
 
 from vaescope.errors import RunError
 from vaescope.runs.columns import name_in, settings_of, strengths_of
-from vaescope.runs.ensemble_folder import workplace_of
+from vaescope.runs.ensemble_folder import ensemble_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import (
     COMPLETE,
@@ -44,13 +44,13 @@ def run_folders(folder: Path) -> list[Path]:
     return [folder / name for name in names if os.path.isfile(f"{folder}/{name}/{RUN_FILE}")]
 
 
-def rows_in(folder: Path) -> list[dict[str, Any]]:
+def read_rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of all runs below a folder, with every setting, by the names of their folders."""
-    rows = (row_in(path) for path in run_folders(folder))
+    rows = (read_row(path) for path in run_folders(folder))
     return [row for row in rows if row is not None]
 
 
-def row_in(path: Path) -> dict[str, Any] | None:
+def read_row(path: Path) -> dict[str, Any] | None:
     """All of a run's settings, the last values of its history, and what was measured; None once the run is gone.
 
     Where a measurement has the name of a value of the history, as the types of latents do, it stands instead.
@@ -105,7 +105,7 @@ def _computed(path: Path) -> dict[str, Any] | None:
         history = Journal(path).rows()
         if is_whole(record, history):
             row = summary_row(record, history)
-            if not history and record["status"] == TRAINING and (shared := workplace_of(path)):
+            if not history and record["status"] == TRAINING and (shared := ensemble_of(path)):
                 row["step"] = Journal(shared[0]).last_step()
             return row
     # The reader that checks everything, and loads torch to do so, has the words for what is wrong.

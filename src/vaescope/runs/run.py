@@ -15,7 +15,7 @@ from vaescope.markup import element
 from vaescope.notebook import drawn
 from vaescope.objectives.strengths import telling
 from vaescope.runs.configuration import Configuration
-from vaescope.runs.ensemble_folder import workplace_of
+from vaescope.runs.ensemble_folder import ensemble_of
 from vaescope.runs.journal import Journal, own_rows
 from vaescope.runs.record import (
     COMPLETE,
@@ -29,8 +29,8 @@ from vaescope.runs.record import (
     SUMMARY_FILE,
     TRAINING,
     check_record,
+    expected_steps,
     is_whole,
-    own_steps,
 )
 from vaescope.runs.rows import summary_row
 from vaescope.tables import table
@@ -96,12 +96,12 @@ class Run:
     def history(self) -> list[dict[str, Any]]:
         """One row for each logged step and split: `step`, `split`, `loss` and every term; none of a pruned run."""
         rows = Journal(self.path).rows()
-        if not rows and self.status == TRAINING and (shared := workplace_of(self.path)):
+        if not rows and self.status == TRAINING and (shared := ensemble_of(self.path)):
             return own_rows(Journal(shared[0]).rows(), shared[1])
         if not is_whole(self.record, rows):
             raise RunError(
-                f"{self.path / HISTORY_FILE} must reach step {own_steps(self.record)}, where the run is complete; it "
-                f"ends at {rows[-1]['step'] if rows else 0}. Delete the run's folder to train it again."
+                f"{self.path / HISTORY_FILE} must reach step {expected_steps(self.record)}, where the run is complete; "
+                f"it ends at {rows[-1]['step'] if rows else 0}. Delete the run's folder to train it again."
             )
         return rows
 

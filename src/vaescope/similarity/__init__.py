@@ -2,6 +2,7 @@
 
 from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka
 from vaescope.similarity.heatmap import SimilarityMap, group_similarity, layer_similarity
+from vaescope.similarity.layers import ActivationSource
 from vaescope.similarity.pairs import all_pairs
 from vaescope.similarity.procrustes import procrustes
 from vaescope.similarity.rsa import rsa
@@ -10,6 +11,7 @@ from vaescope.similarity.svcca import svcca
 from vaescope.similarity.theory import Conservation, conservation
 
 __all__ = [
+    "ActivationSource",
     "Conservation",
     "MinibatchCKA",
     "SampleSizeStudy",

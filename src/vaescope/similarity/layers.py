@@ -1,84 +1,79 @@
-"""What is compared in a heatmap: models that are run on the data, or activations that are there already."""
+"""The layers that a heatmap compares: tables of activations in memory, or a source that computes them when needed."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from torch import Tensor
 
-from vaescope.data import Dataset
-from vaescope.encoding.activations import activations, layer_widths
 from vaescope.errors import DataError, unknown_name
-from vaescope.similarity.tables import table
+from vaescope.similarity.tables import activation_table
+
+
+@runtime_checkable
+class ActivationSource(Protocol):
+    """Activations of one model that are computed when they are needed, so that many models fit in little memory."""
+
+    def layers(self) -> Sequence[str]:
+        """Names of the layers."""
+
+    def bytes(self, layers: Sequence[str]) -> int:
+        """Memory that the activations of these layers take."""
+
+    def tables(self, layers: Sequence[str]) -> Sequence[Tensor]:
+        """One table for each of these layers, items x features."""
+
+
+Activations = Mapping[str, Tensor | np.ndarray] | ActivationSource
 
 
 @dataclass(frozen=True)
-class Items:
-    """The items that models are given, and where."""
+class SelectedLayers:
+    """The layers of one model that are compared, and the bytes that their activations take when computed."""
 
-    data: Dataset | None
-    seed: int
-    device: torch.device | str | None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model, or a mapping from layers to tables, with the layers that are compared and the bytes they will take."""
-
-    model: Any
+    activations: Activations
     layers: tuple[str, ...]
     bytes: int
 
     @classmethod
-    def of(cls, model: Any, layers: Sequence[str] | None, items: Items) -> Subject:
-        """An error names a layer that there is not."""
-        if isinstance(model, Mapping):
-            widths = {str(name): 0 for name in model}
-        elif isinstance(model, nn.Module):
-            if items.data is None:
-                raise DataError("a model needs data to be compared on; pass them, or activations in place of models.")
-            widths = layer_widths(model, items.data, device=items.device)
-        else:
+    def of(cls, activations: object, layers: Sequence[str] | None) -> SelectedLayers:
+        """Select layers by name; None selects all."""
+        if not isinstance(activations, Mapping | ActivationSource):
             raise DataError(
-                f"what is compared must be a model or a mapping of activations, got {type(model).__name__}."
+                "activations must be a mapping from layers to tables, items x features, got "
+                f"{type(activations).__name__}. Compare models with vaescope.encoding.layer_similarity."
             )
-        names = tuple(widths if layers is None else layers)
+        known = tuple(activations if isinstance(activations, Mapping) else activations.layers())
+        names = known if layers is None else tuple(layers)
         for name in names:
-            if name not in widths:
-                raise unknown_name("layer", name, widths)
-        if isinstance(model, Mapping):
-            return cls(model, names, 0)
-        numbers = len(items.data or ()) * sum(widths[name] for name in names)
-        return cls(model, names, numbers * next(model.parameters()).element_size())
+            if name not in known:
+                raise unknown_name("layer", name, known)
+        return cls(activations, names, 0 if isinstance(activations, Mapping) else activations.bytes(names))
 
-    def tables(self, items: Items) -> list[Tensor]:
+    def tables(self) -> list[Tensor]:
         """The activations of each layer."""
-        if isinstance(self.model, Mapping):
-            return [table(self.model[name], name) for name in self.layers]
-        found = activations(
-            self.model, items.data, self.layers, items=None, seed=items.seed, memory=sys.maxsize, device=items.device
-        )
-        return list(found.values())
+        if isinstance(self.activations, Mapping):
+            return [activation_table(self.activations[name], name) for name in self.layers]
+        return list(self.activations.tables(self.layers))
 
 
-def group(models: Any) -> list[Any]:
-    """One model, or several."""
-    if isinstance(models, nn.Module | Mapping):
+def as_list(models: object) -> list[object]:
+    """One model, or several, as a list."""
+    if not isinstance(models, Sequence):
         return [models]
-    if not isinstance(models, Sequence) or isinstance(models, str) or len(models) == 0:
-        raise DataError(f"there must be a model or a sequence of models to compare, got {models!r}.")
+    if isinstance(models, str) or len(models) == 0:
+        raise DataError(f"there must be at least one model to compare, got {models!r}.")
     return list(models)
 
 
-def runs(subjects: Sequence[Subject], memory: int) -> list[slice]:
-    """Runs of subjects whose activations fit in the memory together, at least one each."""
+def batches(models: Sequence[SelectedLayers], memory: int) -> list[slice]:
+    """Consecutive models whose activations fit in the memory together, at least one each."""
     starts, held = [0], 0
-    for place, subject in enumerate(subjects):
-        held += subject.bytes
+    for place, model in enumerate(models):
+        held += model.bytes
         if held > memory and place > starts[-1]:
-            starts, held = [*starts, place], subject.bytes
-    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(subjects)], strict=True)]
+            starts, held = [*starts, place], model.bytes
+    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(models)], strict=True)]

@@ -11,7 +11,7 @@ import numpy as np
 from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.progress import progress_bar
-from vaescope.runs import Run, Settings
+from vaescope.runs import FitOptions, Run
 
 # Small trees, as in scikit-learn's exact boosting. Without the penalty, rare classes make its fast boosting diverge:
 # .43 instead of .99 right answers on 10 even bins of a Gaussian code.
@@ -51,7 +51,7 @@ class Column:
         return np.array_equal(self.learned, other.learned) and np.array_equal(self.tested, other.tested)
 
 
-def predict(runs: Sequence[Run], data: Dataset, settings: Settings, items: int) -> Predicted:
+def predict(runs: Sequence[Run], data: Dataset, settings: FitOptions, items: int) -> Predicted:
     """How well the means of each run predict every factor and label that varies, each on its own.
 
     At most `items` training items teach, and half as many of those held out of training test.
@@ -95,6 +95,6 @@ def score(learned: np.ndarray, tested: np.ndarray, column: Column) -> float:
     return float((trees.predict(tested) == column.tested).mean())
 
 
-def _means(run: Run, data: Dataset, settings: Settings) -> np.ndarray:
+def _means(run: Run, data: Dataset, settings: FitOptions) -> np.ndarray:
     """The mean representation, without a bar of its own: bars do not nest."""
     return encode(run.model, data, device=settings.chosen_device(), progress=False).mean.numpy()

@@ -15,7 +15,7 @@ from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.notebook import Shown
 from vaescope.objectives import Beta
-from vaescope.runs import Run, Settings, fit_many
+from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.sizing.downstream import predict
 from vaescope.sizing.store import keep_check
 from vaescope.training import Member
@@ -176,7 +176,7 @@ def elbow(
     latents, seeds = sorted(_distinct("sizes", sizes, 1)), _distinct("seeds", seeds, 0)
     chosen = None if chosen is None else whole_number("chosen", chosen, 1)
     items = whole_number("items", items, 2)
-    known = Settings.of(settings)
+    known = FitOptions.of(settings)
     if not known.held_out:
         raise ConfigurationError("held_out must be above 0: the elbow is that of losses on held-out items, got 0.")
     opened, objective = open_dataset(data), Beta() if objective is None else objective

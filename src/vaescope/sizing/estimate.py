@@ -15,7 +15,7 @@ from vaescope.data.dataset import describe
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
 from vaescope.runs.locks import locked
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions
 from vaescope.sizing.axes import LATENTS, axis_over
 from vaescope.sizing.gaps import Reading
 from vaescope.sizing.model_pool import Key, Pool
@@ -58,7 +58,7 @@ def fondue(
     period: int | None = None,
     most_periods: int = MOST_PERIODS,
     probe_items: int = PROBE_ITEMS,
-    runs: str | Path | None = Settings.runs,
+    runs: str | Path | None = FitOptions.runs,
     **settings: Any,
 ) -> Fondue:
     """The largest number of latents that all stay in use: FONDUE (Bonheme, Algorithm 1) for one seed or several.

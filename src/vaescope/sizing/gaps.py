@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vaescope.checks import finite_number, whole_number
 from vaescope.codes import Representation
 from vaescope.data import Dataset
-from vaescope.data.conditions import condition_table
+from vaescope.data.conditions import conditions_of
 from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
@@ -208,14 +208,13 @@ def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, T
             f"{items.name!r}. Encode these items."
         )
     device = next((parameter.device for parameter in model.parameters()), sampled.device)
-    kind = getattr(model, "condition_on", None)
-    told = None if kind is None else condition_table(items, kind, model.condition_width).to(device)
+    conditions = conditions_of(model, items, device)
     for index in CUTS[cut](items, size, device):
         codes = sampled[index.to(sampled.device)].to(device)
         yield (
             codes,
             items.batch(index).flatten(1),
-            _reconstructions(model, codes, None if told is None else told[index]),
+            _reconstructions(model, codes, None if conditions is None else conditions[index]),
         )
 
 
@@ -238,7 +237,7 @@ CUTS: dict[str, Callable[[Dataset, int, torch.device], list[Tensor]]] = {"spread
 
 @torch.no_grad()
 def _reconstructions(
-    model: Any, codes: Float[Tensor, "items latents"], told: Float[Tensor, "items width"] | None
+    model: Any, codes: Float[Tensor, "items latents"], conditions: Float[Tensor, "items width"] | None
 ) -> Float[Tensor, "items dimensions"]:
     if not callable(getattr(model, "decode", None)):
         raise ConfigurationError(
@@ -247,7 +246,7 @@ def _reconstructions(
     parts = []
     for start in range(0, len(codes), CHUNK):
         part = slice(start, start + CHUNK)
-        condition = () if told is None else (told[part].to(codes.dtype),)
+        condition = () if conditions is None else (conditions[part].to(codes.dtype),)
         # The mean of a bare tensor is a method.
         mean = getattr(model.decode(codes[part], *condition), "mean", None)
         if not isinstance(mean, Tensor):

@@ -19,7 +19,7 @@ from vaescope.models import check_latents
 from vaescope.nets import Conv
 from vaescope.objectives import strengths
 from vaescope.runs.configuration import hash_of
-from vaescope.runs.settings import Settings, check_likelihood
+from vaescope.runs.options import FitOptions, check_likelihood
 from vaescope.sizing.axes import LATENTS, Axis
 from vaescope.sizing.gaps import GAPS, Gap
 from vaescope.sizing.model_pool import Setup
@@ -48,14 +48,14 @@ class Begin:
     dimension: float | None = None
 
 
-def chosen_settings(settings: dict[str, Any]) -> Settings:
+def chosen_settings(settings: dict[str, Any]) -> FitOptions:
     for name in ("steps", "epochs"):
         if name in settings:
             raise ConfigurationError(
                 f"FONDUE trains period by period until its answer stands, and takes no {name}. Give period or "
                 "most_periods."
             )
-    chosen = Settings.of(settings)
+    chosen = FitOptions.of(settings)
     if chosen.model_name == "autoencoder":
         raise ConfigurationError(
             "FONDUE needs a model with a posterior variance, an autoencoder has none. Search with model 'vae': the "
@@ -64,7 +64,9 @@ def chosen_settings(settings: dict[str, Any]) -> Settings:
     return chosen
 
 
-def shared_setup(chosen: Settings, training: Dataset, period: int | None, most_periods: int, probe_items: int) -> Setup:
+def shared_setup(
+    chosen: FitOptions, training: Dataset, period: int | None, most_periods: int, probe_items: int
+) -> Setup:
     """What all models share."""
     architecture, device = chosen.architecture(training), chosen.chosen_device()
     check_likelihood(architecture, training)

@@ -15,7 +15,7 @@ from vaescope.encoding.activations import layer_widths
 from vaescope.errors import DataError
 from vaescope.nets import initialise
 from vaescope.runs import Run
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions
 from vaescope.similarity import SimilarityMap, layer_similarity
 from vaescope.studies.bonheme_settings import (
     BETA,
@@ -96,7 +96,7 @@ def _classifiers(
     groups: list[list[Run]], data: Dataset, device: str, paper: bool, steps: int, items: int
 ) -> dict[str, Any]:
     """Train a classifier for each seed; its accuracy, and the similarity of its layers to those of the VAEs."""
-    settings = Settings.of(PAPER if paper else QUICK)
+    settings = FitOptions.of(PAPER if paper else QUICK)
     rate = RATE if paper else QUICK_RATE
     (runs,) = groups
     models = [_classified(settings, rate, steps, data, seed, device) for seed in range(len(runs))]
@@ -108,7 +108,7 @@ def _classifiers(
 
 
 def _classified(
-    settings: Settings, rate: float, steps: int, data: Dataset, seed: int, device: str
+    settings: FitOptions, rate: float, steps: int, data: Dataset, seed: int, device: str
 ) -> tuple[nn.Module, Classifier]:
     """A VAE whose encoder was trained to classify, so that its layers are found as those of any other, and that net."""
     vae = settings.architecture(data).build(data.shape, LATENTS, seed)
@@ -129,7 +129,7 @@ def _classified(
 
 
 @torch.no_grad()
-def _accuracies(settings: Settings, model: Classifier, data: Dataset) -> list[float]:
+def _accuracies(settings: FitOptions, model: Classifier, data: Dataset) -> list[float]:
     """Accuracy of each target on held-out items."""
     _, held_out = settings.split().of(data)
     some = (held_out or data).draw(2000)

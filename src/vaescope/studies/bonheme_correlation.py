@@ -16,7 +16,7 @@ from vaescope.numerics.linalg import correlation, covariance
 from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
 from vaescope.runs import Run
 from vaescope.runs.configuration import Configuration
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions
 from vaescope.studies.bonheme_settings import (
     BETA,
     COLOUR,
@@ -171,7 +171,7 @@ def _asked_snapshots(context: StudyContext) -> Values:
     steps = context.cut({"steps": length}, name)["steps"]
     every = max(1, steps // snapshots)
     rows = {"steps": steps, "log_every": every, "evaluate_every": every * snapshots}
-    settings = Settings.of({**context.pick(QUICK, PAPER), **rows})
+    settings = FitOptions.of({**context.pick(QUICK, PAPER), **rows})
     data = context.dataset(name)
     rate = context.pick(5e-3, 1e-4)
     members = [Member(LATENTS, {"name": "beta", "beta": beta}, rate, seed) for seed in context.seed_list(2, 5)]

@@ -11,7 +11,7 @@ from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.regime import variable_types
 from vaescope.runs import Run
-from vaescope.runs.resolve import some_of
+from vaescope.runs.resolve import sample_items
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import StudyRun
 from vaescope.studies.study import Cell
@@ -113,7 +113,7 @@ def data_there(context: StudyContext, names: Iterable[str]) -> list[str]:
 
 def codes_of(run: Run, data: Dataset, device: str, items: int = ITEMS) -> Representation:
     """The codes of at most `items` items."""
-    return encode(run.model, some_of(data, items, 0), device=device, progress=False)
+    return encode(run.model, sample_items(data, items, 0), device=device, progress=False)
 
 
 def types_of(codes: Representation) -> tuple[str, ...]:

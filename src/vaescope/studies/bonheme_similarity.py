@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from vaescope.data import Dataset
+from vaescope.encoding import layer_similarity
 from vaescope.runs import Run
-from vaescope.similarity import SimilarityMap, layer_similarity, sample_size_study
+from vaescope.similarity import SimilarityMap, sample_size_study
 from vaescope.similarity.pairs import CKA, PROCRUSTES
 from vaescope.studies.bonheme_settings import (
     ANNEALED,

@@ -20,7 +20,7 @@ from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import regime
 from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.study import Cell, Findings, Study
-from vaescope.sweeps.specification import Sweep, name_of
+from vaescope.sweeps.specification import Sweep, data_name
 
 K = 20
 INVERSES, ESTIMATES, TWONN = "MLE, mean of inverses", "MLE, mean of estimates", "TwoNN"
@@ -106,7 +106,7 @@ def _asked_during_training(context: StudyContext, subject: Subject) -> dict[floa
             OBJECTIVES.plain(VAES.objective),
             {"seed": context.seed_list(*SEEDS)},
         )
-        epochs = context.cut({"epochs": count}, name_of(subject.source))["epochs"]
+        epochs = context.cut({"epochs": count}, data_name(subject.source))["epochs"]
         found[epochs] = context.measured(context.runs(sweep), Measurement("layer-dimensions", _of_layers, options))
     return found
 

@@ -10,7 +10,8 @@ from typing import Any
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
 from vaescope.objectives import DIPII, OBJECTIVES, Beta
-from vaescope.runs import Run, Settings
+from vaescope.runs import Run
+from vaescope.runs.options import FitOptions
 from vaescope.sizing import Elbow
 from vaescope.sizing.downstream import predict
 from vaescope.sizing.elbow import Point
@@ -119,7 +120,7 @@ def _asked_losses(context: StudyContext, subject: Subject, panel: Panel) -> Valu
 def _loss(run: Run, data: Dataset, device: str, items: int) -> dict[str, Any]:
     """The reconstruction loss on held-out items, and how well boosted trees predict factors and labels from means."""
     split = run.configuration.split
-    settings = Settings(held_out=split.held_out, split_seed=split.seed, device=device, progress=False)
+    settings = FitOptions(held_out=split.held_out, split_seed=split.seed, device=device, progress=False)
     found = predict([run], data, settings, items)
     return {
         "latents": run.configuration.member.latents,

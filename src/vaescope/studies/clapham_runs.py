@@ -10,7 +10,7 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import regime
 from vaescope.studies.requests import Measurement, StudyRun
@@ -78,7 +78,7 @@ def sweep(context: StudyContext, task: Task) -> Sweep:
         {"latents": task.latents, "learning_rate": task.learning_rate},
         {"name": "beta"},
         {"model": list(TITLES), "objective.beta": list(task.betas), "seed": context.seed_list(*SEEDS)},
-        Measure(items=context.pick(*ITEMS)),
+        MeasurementSpec(items=context.pick(*ITEMS)),
     )
 
 

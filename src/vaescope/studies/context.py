@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from vaescope.checks import finite_number, whole_number
 from vaescope.data import DATASETS, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
+from vaescope.runs.options import choose_device
 from vaescope.runs.store import DEFAULT_FOLDER
 from vaescope.studies.requests import (
     CompareRequest,
@@ -23,8 +24,8 @@ from vaescope.studies.requests import (
     Values,
 )
 from vaescope.studies.results import ResultKey, ResultStore
-from vaescope.sweeps.run import device_of
-from vaescope.sweeps.specification import Job, Sweep, jobs_of, name_of
+from vaescope.sweeps.jobs import Job, make_jobs
+from vaescope.sweeps.specification import Sweep, data_name
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)
@@ -82,7 +83,7 @@ class StudySettings:
     @property
     def chosen_device(self) -> str:
         """The device that is asked for, or a GPU where there is one."""
-        return device_of(self.device)
+        return choose_device(self.device)
 
     def share_of(self, data: str) -> float:
         """The share of the training on a data set."""
@@ -172,12 +173,12 @@ class StudyContext:
         text = json.dumps(source, sort_keys=True, default=str)
         if text not in self._opened:
             options = {name: value for name, value in source.items() if name != "name"} if _is_table(source) else {}
-            self._opened[text] = open_dataset(name_of(source) if _is_table(source) else source, **options)
+            self._opened[text] = open_dataset(data_name(source) if _is_table(source) else source, **options)
         return self._opened[text]
 
     def runs(self, sweep: Sweep) -> list[StudyRun]:
         """The runs of a sweep in the order of its grid, cut to the share to be trained. This trains nothing."""
-        name = name_of(sweep.data)
+        name = data_name(sweep.data)
         chosen = self.settings.data
         if chosen and name not in chosen:
             raise ConfigurationError(
@@ -186,7 +187,7 @@ class StudyContext:
             )
         placed: dict[int, StudyRun] = {}
         self.dataset(sweep.data)
-        for job in jobs_of(self.shortened(sweep), self.device, self._opened):
+        for job in make_jobs(self.shortened(sweep), self.device, self._opened):
             for at, (identity, place) in enumerate(zip(job.ids, job.places, strict=True)):
                 # Runs that several sweeps have in common train in the company that they were first asked for in.
                 first, where = self._jobs.setdefault(identity, (job, at))
@@ -212,7 +213,7 @@ class StudyContext:
 
     def shortened(self, sweep: Sweep) -> Sweep:
         """The sweep with the share of its steps or epochs that is to be trained."""
-        return replace(sweep, settings=self.cut(sweep.settings, name_of(sweep.data)))
+        return replace(sweep, settings=self.cut(sweep.settings, data_name(sweep.data)))
 
     def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is logged."""

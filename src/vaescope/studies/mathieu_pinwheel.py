@@ -17,7 +17,7 @@ from vaescope.encoding import encode
 from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Chart, Lines, Pictures
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import images, pictures
@@ -133,7 +133,7 @@ def _sweep(context: StudyContext, steps: int) -> Sweep:
             "objective.beta": list(context.pick(*BETAS)),
             "seed": context.seed_list(2, 3),
         },
-        Measure(items=400),
+        MeasurementSpec(items=400),
     )
 
 

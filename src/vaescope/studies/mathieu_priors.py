@@ -15,7 +15,7 @@ from vaescope.encoding import encode
 from vaescope.metrics import factor_vae
 from vaescope.priors import principal_log_variances
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Values
@@ -113,7 +113,7 @@ def _sweep(context: StudyContext, source: Mapping[str, Any], prior: Prior) -> Sw
         {"latents": context.pick(*LATENTS), "learning_rate": context.pick(5e-3, 5e-4)},
         {"name": "beta"},
         {"objective.beta": list(prior.betas), "seed": context.seed_list(*SEEDS)},
-        Measure(items=1000),
+        MeasurementSpec(items=1000),
     )
 
 

@@ -17,7 +17,7 @@ from vaescope.encoding import encode
 from vaescope.encoding.traversals import traverse
 from vaescope.metrics.sparsity import class_activation, hoyer
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import images, pictures
@@ -110,7 +110,7 @@ def _sweep(context: StudyContext, source: Mapping[str, Any], settings: Mapping[s
             "objective.alpha": list(context.pick(*ALPHAS)),
             "seed": context.seed_list(*SEEDS),
         },
-        Measure(items=1000),
+        MeasurementSpec(items=1000),
     )
 
 

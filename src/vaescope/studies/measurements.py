@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vaescope.data import Dataset
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure, measure
+from vaescope.runs.measurements import MeasurementSpec, measure
 from vaescope.similarity import SimilarityMap
 from vaescope.studies.requests import Measurement
 
@@ -24,7 +24,7 @@ def regime(items: int = 10_000) -> Measurement:
 
 
 def _regime(run: Run, data: Dataset, device: str, items: int) -> dict[str, float | None]:
-    return measure(run, Measure(items=items), device)
+    return measure(run, MeasurementSpec(items=items), device)
 
 
 def _last_test(run: Run, data: Dataset, device: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.data import Dataset, Subset
+from vaescope.data.conditions import conditions_of
 from vaescope.encoding import Traversal, encode, traversals, traverse
-from vaescope.encoding.encode import conditions_of
 from vaescope.runs import Run
 from vaescope.studies.charts import Pictures
 from vaescope.studies.context import StudyContext

@@ -10,7 +10,7 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, StudyRun, Values
@@ -56,7 +56,7 @@ class Subject:
         }
         settings = {**self.settings, "model": "conditional" if model == CONDITIONAL else "vae"}
         seeds = context.seed_list(*SEEDS)
-        measure = Measure(items=context.pick(1000, 10_000))
+        measure = MeasurementSpec(items=context.pick(1000, 10_000))
         return context.runs(
             Sweep(
                 self.source, settings, {"learning_rate": self.rate}, {"name": "beta"}, {**grid, "seed": seeds}, measure

@@ -20,12 +20,13 @@ from vaescope.errors import ConfigurationError, RunError
 from vaescope.notebook import Shown
 from vaescope.runs.fitting import is_complete
 from vaescope.runs.locks import make_folder
-from vaescope.runs.settings import Settings
+from vaescope.runs.options import FitOptions
 from vaescope.runs.store import Store
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import CompareRequest, MeasureRequest, Request, StudyRun, Task
 from vaescope.studies.results import ResultKey
-from vaescope.sweeps.specification import Job, name_of
+from vaescope.sweeps.jobs import Job
+from vaescope.sweeps.specification import data_name
 from vaescope.training.checkpoint import write_atomically
 
 PIECE_SECONDS = 600.0
@@ -322,7 +323,7 @@ class _Builder:
         missing = () if self.context.store.find(request.key) is not None else (request.key,)
         speed = replace(self._speed(job), precision=COMPARE) if not steps else self._speed(job)
         reference = MEASURE_SECONDS * len(request.runs) + (speed.seconds(1, steps) if steps else 0.0)
-        title = f"{request.comparison.name} of {len(request.runs)} models, {name_of(job.data)}"
+        title = f"{request.comparison.name} of {len(request.runs)} models, {data_name(job.data)}"
         work, rest = ComparePiece(request, missing), reference if missing else 0.0
         return Piece(title, len(request.runs), steps, work, speed, reference, rest, self.times.factor(speed))
 
@@ -347,7 +348,7 @@ class _Builder:
         return {identity for identity in ids if not is_complete(store, identity)}
 
     def _steps(self, job: Job) -> int:
-        chosen, data = Settings.of(job.settings), self.context.dataset(job.data)
+        chosen, data = FitOptions.of(job.settings), self.context.dataset(job.data)
         held_out = chosen.held_out if isinstance(chosen.held_out, int) else round(chosen.held_out * len(data))
         return chosen.plan(len(data) - held_out).steps
 
@@ -361,7 +362,7 @@ def _title(job: Job) -> str:
     objective = type(job.members[0].objective).__name__
     model = job.settings.get("model", "vae")
     name = model["name"] if isinstance(model, Mapping) else model
-    return f"{name}, {objective}, {name_of(job.data)}"
+    return f"{name}, {objective}, {data_name(job.data)}"
 
 
 def _ids(piece: Piece) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from vaescope.errors import RunError
 from vaescope.runs import Run
 from vaescope.runs.configuration import hash_of
 from vaescope.studies.results import Json, Result, ResultKey, ResultStore
-from vaescope.sweeps.specification import Job
+from vaescope.sweeps.jobs import Job
 from vaescope.training import Member
 
 

@@ -13,7 +13,7 @@ from vaescope.studies.requests import Values
 from vaescope.studies.rolinek_runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK, Task
 from vaescope.studies.rolinek_tables import CHOSEN
 from vaescope.studies.study import Cell, Findings, Study
-from vaescope.sweeps.specification import name_of
+from vaescope.sweeps.specification import data_name
 
 RATIOS = (1.0, 1.2, 1.5, 2.0)
 RESTARTS = 8, 10
@@ -25,7 +25,7 @@ def figure4(context: StudyContext) -> Findings:
     length, lengths = context.pick(("steps", [75, 150, 300, 600]), ("epochs", [10, 30, 50]))
     seeds = context.seed_list(*RESTARTS)
     asked = {
-        f"{context.cut({length: taken}, name_of(one.source))[length]:g} {length}": context.measured(
+        f"{context.cut({length: taken}, data_name(one.source))[length]:g} {length}": context.measured(
             context.runs(one.sweep({"seed": seeds}, **{length: taken})), one.scores(context)
         )
         for taken in lengths

@@ -15,7 +15,7 @@ from vaescope.encoding import encode
 from vaescope.errors import DataError
 from vaescope.metrics import distance_to_orthogonality, neighbours
 from vaescope.runs import Run
-from vaescope.runs.measurements import Measure
+from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, StudyRun
 from vaescope.sweeps.specification import Sweep
@@ -67,7 +67,7 @@ class Task:
             {"latents": self.latents, "learning_rate": self.rate},
             {"name": "beta", "beta": self.beta},
             grid,
-            Measure(items=1000),
+            MeasurementSpec(items=1000),
         )
 
     def runs(self, context: StudyContext) -> dict[str, list[StudyRun]]:

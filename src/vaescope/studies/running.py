@@ -25,9 +25,9 @@ from vaescope.studies.pieces import ComparePiece, Piece, StepTimes, StudyPlan, T
 from vaescope.studies.requests import MeasureRequest, MissingResults
 from vaescope.studies.results import Json, Result, ResultStore
 from vaescope.studies.study import Findings, Study
-from vaescope.sweeps.engines import engine
-from vaescope.sweeps.execute import one_thread
-from vaescope.sweeps.specification import is_done
+from vaescope.sweeps.engines import get_engine
+from vaescope.sweeps.execute import single_thread
+from vaescope.sweeps.jobs import is_done
 
 
 class StudyUnfinished(Exception):
@@ -61,7 +61,7 @@ def find(
     while True:
         context = StudyContext(settings, store, opened)
         # Small nets gain nothing from more threads, and lose much to them.
-        with one_thread(context.device):
+        with single_thread(context.device):
             try:
                 findings = study.work(context)
             except MissingResults:
@@ -166,7 +166,7 @@ def _train(works: Sequence[TrainPiece], context: StudyContext) -> None:
     jobs = [replace(work.remaining_job(), number=number) for number, work in enumerate(works)]
     finished = [job for job in jobs if is_done(job, folder)]
     missing = [job for job in jobs if job not in finished]
-    train = engine(settings.engine)
+    train = get_engine(settings.engine)
     done: Iterable = train(missing, folder, device=context.device, **settings.engine_options) if missing else ()
     for job in _chained(finished, done):
         _measure(works[job.number], job.ids, context)

@@ -15,7 +15,7 @@ from vaescope.runs.fitting import fit_many, has_failed
 from vaescope.runs.measurements import measure
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
-from vaescope.sweeps.specification import Job
+from vaescope.sweeps.jobs import Job
 
 PAUSE = 0.5  # seconds between two looks at a run that another process trains
 
@@ -30,7 +30,7 @@ def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
     members = [member for identity, member in zip(job.ids, job.members, strict=True) if not has_failed(store, identity)]
     where = {"runs": runs, "device": device, "progress": False, "checkpoint_seconds": checkpoint_seconds}
     found: list[Run] = []
-    with one_thread(device):
+    with single_thread(device):
         while len(found) < len(members):
             try:
                 found = fit_many(job.data, members, **job.settings, **where)
@@ -41,7 +41,7 @@ def perform(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
     return tuple(run.id for run in found)
 
 
-def perform_patiently(
+def run_job_when_free(
     job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0, patience: float = math.inf
 ) -> tuple[str, ...]:
     """Perform a job; runs that another process trains are waited for, so many seconds at most."""
@@ -56,7 +56,7 @@ def perform_patiently(
 
 
 @contextmanager
-def one_thread(device: str) -> Iterator[None]:
+def single_thread(device: str) -> Iterator[None]:
     """One thread while work on a CPU lasts: how many there are must not change the numbers."""
     before = torch.get_num_threads()
     if torch.device(device).type == "cpu":

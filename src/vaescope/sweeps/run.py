@@ -14,14 +14,15 @@ from vaescope.errors import NonFiniteError
 from vaescope.notebook import Shown
 from vaescope.objectives.strengths import form
 from vaescope.progress import progress_bar
-from vaescope.runs.columns import listed
+from vaescope.runs.columns import drop_constant_settings
 from vaescope.runs.measurements import measure
+from vaescope.runs.options import FitOptions, choose_device
 from vaescope.runs.rows import summary_row
 from vaescope.runs.run import COMPLETE, Run
-from vaescope.runs.settings import Settings
 from vaescope.runs.store import DEFAULT_FOLDER, Store
-from vaescope.sweeps.engines import engine
-from vaescope.sweeps.specification import Job, Sweep, is_done, jobs_of, name_of
+from vaescope.sweeps.engines import get_engine
+from vaescope.sweeps.jobs import Job, is_done, make_jobs
+from vaescope.sweeps.specification import Sweep, data_name
 from vaescope.training import Trainer
 from vaescope.training.layout import Layout
 
@@ -47,7 +48,7 @@ class SweepPlan(Shown):
             {
                 "job": job.number,
                 "runs": len(job.ids),
-                "data": name_of(job.data),
+                "data": data_name(job.data),
                 "latents": _span([member.latents for member in job.members]),
                 "seeds": _span([member.seed for member in job.members]),
                 "objective": type(job.members[0].objective).__name__,
@@ -67,11 +68,11 @@ class SweepPlan(Shown):
         )
 
 
-def plan(sweep: Sweep, *, runs: str | Path = DEFAULT_FOLDER, device: str | None = None) -> SweepPlan:
+def plan_sweep(sweep: Sweep, *, runs: str | Path = DEFAULT_FOLDER, device: str | None = None) -> SweepPlan:
     """What the sweep would do; a few steps of each kind of job are trained to know how long it takes."""
-    chosen = device_of(device)
-    jobs = jobs_of(sweep, chosen)
-    folder = Path(Settings(runs=runs).runs)
+    chosen = choose_device(device)
+    jobs = make_jobs(sweep, chosen)
+    folder = Path(FitOptions(runs=runs).runs)
     done = [is_done(job, folder) for job in jobs]
     known: dict[Any, tuple[float, int, int]] = {}
     seconds, size = [], 0.0
@@ -93,7 +94,7 @@ def run_sweep(
     sweep: Sweep,
     *,
     runs: str | Path = DEFAULT_FOLDER,
-    by: str = "local",
+    engine: str = "local",
     device: str | None = None,
     progress: bool | None = None,
     checkpoint_seconds: float = CHECKPOINT,
@@ -105,14 +106,14 @@ def run_sweep(
 
     `options` are the engine's: `workers` of 'local', `address` of 'ray'.
     """
-    folder, chosen = Path(Settings(runs=runs).runs), device_of(device)
-    jobs = jobs_of(sweep, chosen)
-    train_jobs(jobs, folder, by, chosen, progress, checkpoint_seconds=checkpoint_seconds, **options)
+    folder, chosen = Path(FitOptions(runs=runs).runs), choose_device(device)
+    jobs = make_jobs(sweep, chosen)
+    train_jobs(jobs, folder, engine, chosen, progress, checkpoint_seconds=checkpoint_seconds, **options)
     return rows_of(jobs, folder)
 
 
 def train_jobs(
-    jobs: list[Job], folder: Path, by: str, device: str, progress: bool | None = None, **options: Any
+    jobs: list[Job], folder: Path, engine: str, device: str, progress: bool | None = None, **options: Any
 ) -> None:
     """Perform the jobs that are not done."""
     missing = [job for job in jobs if not is_done(job, folder)]
@@ -121,34 +122,29 @@ def train_jobs(
     with progress_bar("sweep", total, progress) as report:
         report(done)
         if missing:
-            for job in engine(by)(missing, folder, device=device, **options):
+            for job in get_engine(engine)(missing, folder, device=device, **options):
                 done += len(job.ids)
                 report(done)
 
 
 def rows_of(jobs: list[Job], runs: Path) -> list[dict[str, Any]]:
     """One row for each run of finished jobs: its settings, the ends of its history, and what was measured, if any."""
-    pairs = runs_of(jobs, runs)
+    pairs = open_runs(jobs, runs)
     rows = [summary_row(run.record, run.history) for run, _ in pairs]
     values = [measure(run, job.measure) if run.status == COMPLETE else {} for run, job in pairs]
-    return listed([{**row, **own} for row, own in zip(rows, values, strict=True)])
+    return drop_constant_settings([{**row, **own} for row, own in zip(rows, values, strict=True)])
 
 
-def runs_of(jobs: list[Job], runs: Path) -> list[tuple[Run, Job]]:
+def open_runs(jobs: list[Job], runs: Path) -> list[tuple[Run, Job]]:
     """The runs of finished jobs in the order of the sweep's grid, each with its job."""
     store = Store(runs)
     placed = [(place, identity, job) for job in jobs for place, identity in zip(job.places, job.ids, strict=True)]
     return [(Run.open(store.path(identity)), job) for _, identity, job in sorted(placed, key=lambda one: one[0])]
 
 
-def device_of(device: str | None) -> str:
-    """The device that is asked for, or a GPU where there is one."""
-    return str(Settings(device=device).chosen_device())
-
-
 def _timed(job: Job, device: str) -> tuple[float, int, int]:
     """Seconds of a step of a job, how many steps it has, and the parameters of one of its models."""
-    chosen, data = Settings.of(job.settings), open_dataset(job.data)
+    chosen, data = FitOptions.of(job.settings), open_dataset(job.data)
     training, held_out = chosen.split().of(data)
     whole = chosen.plan(len(training))
     short = replace(whole, steps=TRIAL + 1, log_every=1, evaluate_every=TRIAL + 1, monitor_every=0)

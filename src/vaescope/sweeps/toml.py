@@ -12,8 +12,9 @@ from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError, VaescopeError
-from vaescope.runs.measurements import Measure
-from vaescope.sweeps.specification import MEMBER, PARTS, SETTINGS, Sweep, jobs_of
+from vaescope.runs.measurements import MeasurementSpec
+from vaescope.sweeps.jobs import make_jobs
+from vaescope.sweeps.specification import MEMBER, PARTS, SETTINGS, Sweep
 
 # Section -> what it may hold; None for what is checked by what it describes.
 SECTIONS: dict[str, tuple[str, ...] | None] = {
@@ -87,7 +88,7 @@ class _Reader:
         for entry, values in grid.items():
             self._checked(entry, partial(Sweep, "", grid={entry.removeprefix("grid."): values}))
         for name, value in self.tables.get("measure", {}).items():
-            self._checked(f"measure.{name}", partial(Measure, **{name: value}))
+            self._checked(f"measure.{name}", partial(MeasurementSpec, **{name: value}))
         first = {entry: values[:1] for entry, values in grid.items()}
         self._check_first(entries, first)
         for entry, values in grid.items():
@@ -117,7 +118,7 @@ class _Reader:
 
     def _try(self, entries: dict[str, Any], grid: dict[str, Any]) -> None:
         # What is measured is nothing that these entries are to blame for.
-        jobs_of(replace(self._made(entries, grid), measure=Measure()), opened=self.opened)
+        make_jobs(replace(self._made(entries, grid), measure=MeasurementSpec()), opened=self.opened)
 
     def _made(self, entries: dict[str, Any], grid: dict[str, Any]) -> Sweep:
         """The sweep of these entries, each 'section.name'."""
@@ -132,7 +133,7 @@ class _Reader:
             {name: value for name, value in told.items() if name in MEMBER},
             {"name": "beta", **tables["objective"]},
             {entry.removeprefix("grid."): values for entry, values in grid.items()},
-            Measure(**self.tables.get("measure", {})),
+            MeasurementSpec(**self.tables.get("measure", {})),
         )
 
     def _check_sections(self) -> None:

@@ -1,4 +1,4 @@
-"""What a step takes from the data: items, and what a conditional model is told about them."""
+"""What a training step takes from the data: items, and their conditions for a conditional model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vaescope.data.conditions import condition_table
+from vaescope.data.conditions import conditions_of
 from vaescope.data.dataset import Dataset
 
 
@@ -22,11 +22,8 @@ class Feed:
 
     @classmethod
     def of(cls, data: Dataset, module: Any, device: torch.device | str) -> Feed:
-        """The feed of a model: its own kind of condition beside the items."""
-        kind = getattr(module, "condition_on", None)
-        if kind is None:
-            return cls(data)
-        return cls(data, condition_table(data, kind, module.condition_width).to(device))
+        """The items, with the conditions of `module` if it is a conditional model."""
+        return cls(data, conditions_of(module, data, device))
 
     def __len__(self) -> int:
         return len(self.data)

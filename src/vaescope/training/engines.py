@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
+from vaescope.numerics.precision import tf32_products
 from vaescope.training.batches import Feed
 from vaescope.training.cuda_graph import captured
 from vaescope.training.memory import keep_freed_memory
@@ -216,13 +217,7 @@ def as_channels_last(x: Tensor) -> Tensor:
     return x.to(memory_format=torch.channels_last) if x.ndim == 4 and not x.is_cuda else x
 
 
-@contextmanager
-def product_precision(precision: str) -> Iterator[None]:
-    """Whether float32 products may use TF32, as the plan asks, for as long as its steps run."""
+def product_precision(precision: str) -> AbstractContextManager[None]:
+    """Allow TF32 in float32 products inside the block where the plan's precision does."""
     _, _, allowed = PRECISIONS[precision]
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+    return tf32_products(allowed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from vaescope.registry import lookup
 from vaescope.sweeps.engines.local import local
-from vaescope.sweeps.specification import Job
+from vaescope.sweeps.jobs import Job
 
 
 def ray(jobs: Sequence[Job], runs: Path, **options: Any) -> Iterator[Job]:
@@ -22,6 +22,6 @@ def ray(jobs: Sequence[Job], runs: Path, **options: Any) -> Iterator[Job]:
 ENGINES: dict[str, Callable[..., Iterator[Job]]] = {"local": local, "ray": ray}
 
 
-def engine(name: str) -> Callable[..., Iterator[Job]]:
+def get_engine(name: str) -> Callable[..., Iterator[Job]]:
     """The engine of that name."""
     return lookup(ENGINES, name, "engine")

@@ -20,8 +20,8 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import BusyError, RunError
-from vaescope.sweeps.execute import perform, perform_patiently
-from vaescope.sweeps.specification import Job
+from vaescope.sweeps.execute import perform, run_job_when_free
+from vaescope.sweeps.jobs import Job
 
 STOPPING = 30.0  # seconds to write a checkpoint
 
@@ -51,7 +51,7 @@ def local(
         jobs_of_others = "one job" if len(busy) == 1 else f"{len(busy)} jobs"
         warnings.warn(f"another process trains runs of {jobs_of_others}, which are waited for.", stacklevel=2)
     for job in busy:
-        perform_patiently(job, *where)
+        run_job_when_free(job, *where)
         yield job
 
 

@@ -19,8 +19,8 @@ from vaescope import __version__
 from vaescope.checks import whole_number
 from vaescope.errors import RunError, VaescopeError
 from vaescope.runs.locks import make_folder
-from vaescope.sweeps.execute import perform_patiently
-from vaescope.sweeps.specification import Job
+from vaescope.sweeps.execute import run_job_when_free
+from vaescope.sweeps.jobs import Job
 
 RETRIES = 5  # of a job whose worker or node died
 PATIENCE = 120.0  # seconds until a process cut off from its cluster has ended, and its locks with it
@@ -80,7 +80,7 @@ def perform_there(job: Job, place: Place, device: str, checkpoint_seconds: float
         _check_place(place)
         with contextlib.chdir(place.here) if place.here.is_dir() else contextlib.nullcontext():
             # A job that is retried may find the process before it still dying, and its locks held.
-            perform_patiently(job, place.runs, device, checkpoint_seconds, PATIENCE)
+            run_job_when_free(job, place.runs, device, checkpoint_seconds, PATIENCE)
     except VaescopeError as error:
         return str(error)
     return None

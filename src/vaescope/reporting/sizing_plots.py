@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vaescope.reporting.colours import BLACK, BLUE, BLUE_SHADE, GREEN, GREEN_SHADE, GREY, VERMILION, lay_out
 from vaescope.reporting.plots import Plot
+from vaescope.reporting.style import BLACK, BLUE, BLUE_SHADE, GREEN, GREEN_SHADE, GREY, VERMILION, set_layout
 from vaescope.sizing import Elbow, Fondue
 from vaescope.sizing.axes import LATENTS
 
@@ -91,7 +91,7 @@ def _panels(count: int, name: str, across: Sequence[float], legend: bool) -> Fig
 
     figure = make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     # The label of the chosen number stands between the legend and the panels.
-    lay_out(figure, count * PANEL + AROUND, legend=legend, t=116 if legend else 48)
+    set_layout(figure, count * PANEL + AROUND, legend=legend, t=116 if legend else 48)
     figure.update_layout(hovermode="x unified")
     figure.update_xaxes(**(_whole_ticks(across) if name == LATENTS else _doublings(across)), zeroline=False)
     figure.update_xaxes(title_text="number of latents" if name == LATENTS else name, row=count)

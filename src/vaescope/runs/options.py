@@ -26,7 +26,7 @@ SMALLEST_CONVOLVED = 16  # pixels; smaller images have nothing left after four h
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitOptions:
     """Parts are names, `{"name": ..., option: ...}` tables or objects; None chooses by the data.
 
     Attributes:
@@ -85,7 +85,7 @@ class Settings:
             raise ConfigurationError(f"runs must be the path of a folder, got {self.runs!r}.")
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> Settings:
+    def of(cls, options: dict[str, Any]) -> FitOptions:
         """The settings by name; an unknown one lists the known."""
         known = [field.name for field in dataclasses.fields(cls)]
         for name in options:
@@ -163,3 +163,8 @@ def check_likelihood(architecture: Architecture, data: Dataset) -> None:
                 f"{data.name}: likelihood 'bernoulli' takes numbers in [0, 1], got {float(chunk.min()):g}.."
                 f"{float(chunk.max()):g}. Rescale the data, or use likelihood 'gaussian'."
             )
+
+
+def choose_device(device: str | None) -> str:
+    """The name of the device to train on: `device`, or by default 'cuda' if there is a GPU, else 'cpu'."""
+    return str(FitOptions(device=device).chosen_device())

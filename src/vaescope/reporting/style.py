@@ -19,15 +19,15 @@ GREEN_SHADE, BLUE_SHADE = "rgba(0, 158, 115, 0.2)", "rgba(0, 114, 178, 0.12)"
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, BLACK)
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 TEXT, GRID = "#1a1a1a", "#e5e5e5"
-SIZE = 14  # pixels; of all text
-FONT = {"family": "system-ui, sans-serif", "size": SIZE, "color": TEXT}
+FONT_SIZE = 14  # pixels; of all text
+FONT = {"family": "system-ui, sans-serif", "size": FONT_SIZE, "color": TEXT}
 DECADES = 3  # of positive values, above which an axis is logarithmic
 DIGITS = 6  # significant ones that a figure keeps of a number
 LONGEST = 26  # letters of a name that a telephone has room for
 
 
 @dataclass(frozen=True)
-class Look:
+class TypeStyle:
     """How a type of latents is drawn: colour, the sign beside its name, symbol, dash, and the pattern of areas."""
 
     colour: str
@@ -37,19 +37,19 @@ class Look:
     pattern: str
 
 
-LOOKS = {
-    ACTIVE: Look(BLUE, "●", "circle", "solid", ""),
-    MIXED: Look(VERMILION, "◆", "diamond", "dash", "/"),
-    PASSIVE: Look(GREY, "○", "circle-open", "dot", "."),
+TYPE_STYLES = {
+    ACTIVE: TypeStyle(BLUE, "●", "circle", "solid", ""),
+    MIXED: TypeStyle(VERMILION, "◆", "diamond", "dash", "/"),
+    PASSIVE: TypeStyle(GREY, "○", "circle-open", "dot", "."),
 }
 
 
-def signed(kind: str) -> str:
+def type_label(kind: str) -> str:
     """A type with its sign, as in legends."""
-    return f"{LOOKS[kind].sign} {kind}"
+    return f"{TYPE_STYLES[kind].sign} {kind}"
 
 
-def lay_out(figure: Figure, height: int, *, legend: bool = False, **margins: int) -> None:
+def set_layout(figure: Figure, height: int, *, legend: bool = False, **margins: int) -> None:
     """The common look: as wide as the page, `height` pixels high, the legend in a row on top."""
     figure.update_layout(
         template="none",
@@ -61,14 +61,14 @@ def lay_out(figure: Figure, height: int, *, legend: bool = False, **margins: int
         legend={"orientation": "h", "traceorder": "normal", "x": 0, "y": 1, "xanchor": "left", "yanchor": "top"},
         legend_xref="container",
         legend_yref="container",
-        hoverlabel={"font": {"size": SIZE}, "namelength": -1},
+        hoverlabel={"font": {"size": FONT_SIZE}, "namelength": -1},
     )
     lines: dict[str, Any] = {"gridcolor": GRID, "zerolinecolor": "#b0b0b0", "linecolor": GREY, "automargin": True}
-    figure.update_yaxes(**lines, title_standoff=8, title_font_size=SIZE)
-    figure.update_xaxes(**lines, title_standoff=10, title_font_size=SIZE)
+    figure.update_yaxes(**lines, title_standoff=8, title_font_size=FONT_SIZE)
+    figure.update_xaxes(**lines, title_standoff=10, title_font_size=FONT_SIZE)
 
 
-def scale(values: Iterable[float]) -> dict[str, Any]:
+def axis_scale(values: Iterable[float]) -> dict[str, Any]:
     """The options of an axis for these values: logarithmic only where they are positive and span many decades."""
     known = list(values)
     if min(known) > 0 and max(known) > 10**DECADES * min(known):
@@ -76,10 +76,10 @@ def scale(values: Iterable[float]) -> dict[str, Any]:
     return {"type": "linear"}
 
 
-def bar_on_top(title: str) -> dict[str, Any]:
+def colour_bar(title: str) -> dict[str, Any]:
     """A bar of colours that lies above the panel, where it takes no width from it."""
     return {
-        "title": {"text": title, "side": "top", "font": {"size": SIZE}},
+        "title": {"text": title, "side": "top", "font": {"size": FONT_SIZE}},
         "orientation": "h",
         "thickness": 12,
         "x": 0,
@@ -91,12 +91,12 @@ def bar_on_top(title: str) -> dict[str, Any]:
     }
 
 
-def rounded(value: float) -> float:
+def round_value(value: float) -> float:
     """What a figure keeps of a number: more digits than anyone sees would only make the page larger."""
     return float(f"{value:.{DIGITS}g}")
 
 
-def short(name: str, letters: int = LONGEST) -> str:
+def shorten(name: str, letters: int = LONGEST) -> str:
     """A name that fits: the middle of a long one gives way, for its ends tell it from others."""
     if len(name) <= letters:
         return name

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vaescope.reporting.figures import elbow_curve, gap_curve
+from vaescope.reporting.sizing_plots import elbow_curve, gap_curve
 from vaescope.sizing.elbow import Elbow, Point
 from vaescope.sizing.result import Answer, Fondue, Look
 from vaescope.sizing.search import SearchResult
