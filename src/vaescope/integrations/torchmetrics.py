@@ -14,7 +14,8 @@ from vaescope.errors import DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
 from vaescope.numerics.moments import Spread
-from vaescope.numerics.polarised import ALPHA, TYPES
+from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
 from vaescope.regime.variable_types import DELTA, VariableTypes, variable_types
 
@@ -95,7 +96,7 @@ class VariableTypesMetric(Metric):
         """
         statistics = self._statistics()
         if statistics.count < 2:
-            return {kind: torch.tensor(math.nan, device=self.device) for kind in TYPES}
+            return {kind: torch.tensor(math.nan, device=self.device) for kind in VARIABLE_TYPES}
         counts = self._types_of(statistics).counts
         return {kind: torch.tensor(float(count), device=self.device) for kind, count in counts.items()}
 
