@@ -18,7 +18,8 @@ from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.inputs import has_factors
 from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.notebook import drawn
-from vaescope.numerics.polarised import ACTIVE, ALPHA
+from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.variable_type_names import ACTIVE
 from vaescope.objectives.strengths import telling
 from vaescope.regime import (
     VariableTypes,

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from vaescope.codes import Representation
 from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.numerics.polarised import PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.regime import variable_types
 from vaescope.regime.combinations import types_of
 
@@ -174,8 +174,8 @@ def _own_factors(codes: Any, names: Sequence[str] | None) -> tuple[np.ndarray, S
 def _kept(codes: Any, latents: int, exclude: str | None, types: Any) -> tuple[int, ...]:
     if exclude is None:
         return tuple(range(latents))
-    if exclude not in TYPES:
-        raise ConfigurationError(f"exclude must be one of {', '.join(TYPES)}, got {exclude!r}.")
+    if exclude not in VARIABLE_TYPES:
+        raise ConfigurationError(f"exclude must be one of {', '.join(VARIABLE_TYPES)}, got {exclude!r}.")
     if types is None and not isinstance(codes, Representation):
         raise ConfigurationError(
             f"to exclude {exclude} latents their types must be known. Pass a Representation, or their types as types."

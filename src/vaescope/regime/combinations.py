@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vaescope.codes.arrays import ArrayLike, as_table
 from vaescope.errors import DataError
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
 
 FULL = "full"
 MEAN, SAMPLED = "mean", "sampled"
@@ -51,8 +51,8 @@ def types_of(types: Any, latents: int) -> tuple[str, ...]:
             "Find the types from the same codes."
         )
     for place, name in enumerate(names):
-        if name not in TYPES:
-            raise DataError(f"types must be of {', '.join(TYPES)}; got {name!r} for latent {place}.")
+        if name not in VARIABLE_TYPES:
+            raise DataError(f"types must be of {', '.join(VARIABLE_TYPES)}; got {name!r} for latent {place}.")
     return names
 
 

@@ -16,7 +16,7 @@ from vaescope.codes.factors import class_numbers
 from vaescope.errors import DataError, unknown_name
 from vaescope.notebook import Shown
 from vaescope.numerics import counter
-from vaescope.numerics.polarised import PASSIVE
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.progress import follow
 from vaescope.regime.combinations import FULL, MEAN, SAMPLED, combinations, tables_of, types_of
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from vaescope.diagnosis.compare import Comparison
 from vaescope.diagnosis.subject import history_of
 from vaescope.markup import element
+from vaescope.numerics.confidence import student_interval
 from vaescope.reporting import sections
 from vaescope.reporting.comparison_plots import (
     layer_plots,
@@ -23,7 +23,6 @@ from vaescope.reporting.page import page
 from vaescope.runs import Run, summary
 from vaescope.tables import table
 
-CONFIDENCE = 0.95
 # What comes of a run, rather than what it was made by.
 OUTCOMES = ("active", "mixed", "passive", "rate", "test_loss", "test_reconstruction")
 OWN = ("name", "id", "seed", "status", "step", "rate_low", "rate_high")
@@ -89,11 +88,8 @@ def seed_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def interval_text(values: Sequence[float]) -> str:
     """The mean, and from where to where it may lie by what the seeds spread."""
-    from scipy.stats import t
-
-    mean = fmean(values)
-    reach = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
-    return f"{mean:.4g} ({mean - reach:.4g} to {mean + reach:.4g})"
+    low, high = student_interval(values)
+    return f"{fmean(values):.4g} ({low:.4g} to {high:.4g})"
 
 
 def _is_outcome(name: str) -> bool:

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from vaescope.diagnosis.compare import Comparison
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import OBJECTIVES
 from vaescope.reporting.downsample import SPLIT_NAMES, TEST, TRAIN, History, is_finite, series
 from vaescope.reporting.heatmaps import heatmap
@@ -119,7 +119,7 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
     told = [_over_runs([row for row in typed if row.get(name) == value], name, value) for value in values]
     figure = Figure()
     set_layout(figure, HEIGHT, legend=True)
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         look, means = TYPE_STYLES[kind], [row[kind] for row in told]
         figure.add_trace(
             Scatter(
@@ -143,7 +143,7 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
         )
     figure.update_xaxes(title_text=name.replace("_", " "), zeroline=False, **_strength_axis(values))
     figure.update_yaxes(title_text="number of latents", rangemode="tozero")
-    first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in TYPES) for row in (told[0], told[-1]))
+    first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in VARIABLE_TYPES) for row in (told[0], told[-1]))
     sentence = f"On average {first} at {name} {values[0]:g}, and {last} at {values[-1]:g}."
     return Plot(f"Types over {name.replace('_', ' ')}", sentence, figure, told)
 
@@ -159,7 +159,7 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     figure = Figure()
     bar = min(BAR, max(LEAST_BAR, TALLEST // len(typed)))
     set_layout(figure, bar * len(typed) + AROUND, legend=True, l=10)
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         look = TYPE_STYLES[kind]
         figure.add_trace(
             Bar(
@@ -184,7 +184,7 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     active, passive = [row[ACTIVE] for row in typed], fmean(row[PASSIVE] for row in typed)
     span = str(active[0]) if min(active) == max(active) else f"{min(active)} to {max(active)}"
     sentence = f"{len(typed)} models with {span} active latents each, and {passive:.3g} passive ones on average."
-    told = [{"name": _name(row), **{kind: row[kind] for kind in TYPES}} for row in typed]
+    told = [{"name": _name(row), **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in typed]
     return Plot("Types of latents", sentence, figure, told)
 
 
@@ -232,7 +232,7 @@ def _ends(row: Row, split: str) -> tuple[float, float] | None:
 
 
 def _has_types(row: Row) -> bool:
-    return all(isinstance(row.get(kind), int) for kind in TYPES)
+    return all(isinstance(row.get(kind), int) for kind in VARIABLE_TYPES)
 
 
 def _strengths() -> list[str]:
@@ -251,7 +251,7 @@ def _differing(rows: Sequence[Row]) -> str | None:
 def _over_runs(rows: Sequence[Row], name: str, value: float) -> dict[str, Any]:
     """The mean count of each type, the least and the most."""
     told: dict[str, Any] = {name: value, "runs": len(rows)}
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         counts = [row[kind] for row in rows]
         told |= {kind: fmean(counts), f"{kind}_least": min(counts), f"{kind}_most": max(counts)}
     return told

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.reporting.downsample import (
     MAX_POINTS,
     SPLIT_NAMES,
@@ -139,14 +139,14 @@ def types_over_training_plot(history: History) -> Plot | None:
     """How many latents are active, mixed and passive at each look at the probe; None for fewer than two looks."""
     from plotly.graph_objects import Figure, Scatter
 
-    looks = [row for row in history if row["split"] == PROBE and all(kind in row for kind in TYPES)]
+    looks = [row for row in history if row["split"] == PROBE and all(kind in row for kind in VARIABLE_TYPES)]
     if len(looks) < 2:
         return None
     shown = _changes(looks)
     steps = [look["step"] for look in shown]
     figure = Figure()
     set_layout(figure, HEIGHT, legend=True)
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         look = TYPE_STYLES[kind]
         area = Scatter(
             x=steps,
@@ -160,7 +160,7 @@ def types_over_training_plot(history: History) -> Plot | None:
         figure.add_trace(area)
     figure.update_xaxes(title_text="step of training")
     figure.update_yaxes(title_text="number of latents", rangemode="tozero", tickformat="d", nticks=8)
-    first, last = (", ".join(f"{look[kind]} {kind}" for kind in TYPES) for look in (looks[0], looks[-1]))
+    first, last = (", ".join(f"{look[kind]} {kind}" for kind in VARIABLE_TYPES) for look in (looks[0], looks[-1]))
     changed = [after["step"] for before, after in pairwise(looks) if _counts(before) != _counts(after)]
     since = "the counts never changed"
     if changed:
@@ -169,7 +169,7 @@ def types_over_training_plot(history: History) -> Plot | None:
     sentence = (
         f"The latents were {first} at step {looks[0]['step']} and are {last} at step {looks[-1]['step']}; {since}."
     )
-    rows = [{"step": row["step"], **{kind: row[kind] for kind in TYPES}} for row in shown]
+    rows = [{"step": row["step"], **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in shown]
     return Plot("Types over training", sentence, figure, rows)
 
 
@@ -202,12 +202,16 @@ def _changes(looks: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     kept = [looks[0], *(after for before, after in inner if _counts(before) != _counts(after)), looks[-1]]
     if len(kept) <= MAX_POINTS:
         return kept
-    places = {place for kind in TYPES for place in downsample([row[kind] for row in kept], MAX_POINTS // len(TYPES))}
+    places = {
+        place
+        for kind in VARIABLE_TYPES
+        for place in downsample([row[kind] for row in kept], MAX_POINTS // len(VARIABLE_TYPES))
+    }
     return [kept[place] for place in sorted(places)]
 
 
 def _counts(look: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(look[kind] for kind in TYPES)
+    return tuple(look[kind] for kind in VARIABLE_TYPES)
 
 
 def _course(lines: Mapping[tuple[str, str], tuple[list[int], list[float]]], left_out: int) -> str:

@@ -14,7 +14,7 @@ from vaescope.encoding import layer_similarity
 from vaescope.metrics import Score
 from vaescope.metrics.meaning import Meaning
 from vaescope.numerics import information, linalg
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import VariableTypes
 from vaescope.reporting.heatmaps import heatmap, meaning_heatmap
 from vaescope.reporting.plots import Plot
@@ -81,7 +81,7 @@ def correlation_plot(codes: Representation, types: VariableTypes) -> Plot | None
     if codes.latents < 2:
         return None
     found = linalg.correlation(linalg.covariance(codes.mean).cpu())
-    order = sorted(range(codes.latents), key=lambda latent: TYPES.index(types.types[latent]))
+    order = sorted(range(codes.latents), key=lambda latent: VARIABLE_TYPES.index(types.types[latent]))
     matrix = found.matrix.abs().numpy()[np.ix_(order, order)]
     names = [f"{latent} {TYPE_STYLES[types.types[latent]].sign}" for latent in order]
     figure = heatmap(matrix, names, names, of="|correlation|", axes=("latent and type", "latent and type"))
@@ -89,7 +89,7 @@ def correlation_plot(codes: Representation, types: VariableTypes) -> Plot | None
         # Beside each other, numbers and signs would run together on a telephone.
         figure.update_xaxes(ticktext=[name.replace(" ", "<br>") for name in names])
     one, other, most = _strongest(matrix, order)
-    signs = ", ".join(type_label(kind) for kind in TYPES if kind in types.types)
+    signs = ", ".join(type_label(kind) for kind in VARIABLE_TYPES if kind in types.types)
     still = _latents(found.constant)
     sentence = f"The means of latents {one} and {other} correlate most, by {most:.2f} ({signs})." + (
         f" Shown as 0, for their means do not vary: {still}." if still else ""
@@ -157,7 +157,7 @@ def layers_plot(model: Any, data: Any, *, items: int = LAYER_ITEMS, seed: int = 
 
 def _groups(types: VariableTypes) -> list[tuple[str, list[int]]]:
     """Each latent with its type, by type; the latents of a type together where there are many."""
-    own = {kind: [latent for latent, found in enumerate(types.types) if found == kind] for kind in TYPES}
+    own = {kind: [latent for latent, found in enumerate(types.types) if found == kind] for kind in VARIABLE_TYPES}
     if len(types.types) > APART:
         return [(kind, latents) for kind, latents in own.items() if latents]
     return [(kind, [latent]) for kind, latents in own.items() for latent in latents]
@@ -174,7 +174,7 @@ def _edges(table: Float[np.ndarray, "items latents"], name: str) -> Float[np.nda
 def _spread(codes: Representation, types: VariableTypes) -> str:
     """How far the codes of each type spread, and about which variance they lie."""
     parts = []
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         latents = [latent for latent, found in enumerate(types.types) if found == kind]
         if latents:
             deviation = float(codes.mean[:, latents].double().std(0, correction=0).mean())

@@ -14,7 +14,7 @@ from vaescope.diagnosis.subject import Material
 from vaescope.markup import Markup, element, island, join
 from vaescope.models.variational import takes_condition
 from vaescope.numerics import counter
-from vaescope.numerics.polarised import PASSIVE
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime import VariableTypes
 from vaescope.reporting.decoder import Embedded, NotEmbedded, embedded
 from vaescope.reporting.pictures import picture

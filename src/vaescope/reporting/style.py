@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -20,7 +20,8 @@ from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models.pruning import checked_keep, pruned
 from vaescope.notebook import Shown
-from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED
+from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
 from vaescope.runs.configuration import Pruning

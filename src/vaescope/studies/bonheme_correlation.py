@@ -13,7 +13,7 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.numerics.linalg import correlation, covariance
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
 from vaescope.runs.configuration import Configuration
 from vaescope.runs.options import FitOptions
@@ -108,7 +108,7 @@ def correlations(context: StudyContext) -> Findings:
     found = [Snapshots.from_plain(table) for table in snapshots]
     data, strength = _subject(context)
     of = {"figure": "6.10", "data": TITLES[data], "beta": strength}
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         counts = [one.types.count(kind) for one in found]
         cells.append(over({**of, "measure": "latents", "type": kind}, counts, ""))
         shares = [one.share_above(kind) for one in found]
@@ -145,7 +145,7 @@ def _last_cells(name: str, beta: float, values: Values) -> list[Cell]:
     kinds = [one["types"] for one in values]
     matrices = [np.array(one["matrix"]) for one in values]
     of = {"figure": "6.9", "data": TITLES[name], "beta": beta}
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         counts = [one.count(kind) for one in kinds]
         sizes = [_mean(largest(matrix)[np.array(one) == kind]) for matrix, one in zip(matrices, kinds, strict=True)]
         cells.append(over({**of, "measure": "latents", "type": kind}, counts, ""))

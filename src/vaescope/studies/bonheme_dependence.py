@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaescope.data import Dataset
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
 from vaescope.regime import MeanAndSampled, mean_and_sampled
 from vaescope.regime.combinations import FULL, REPRESENTATIONS
 from vaescope.runs import Run

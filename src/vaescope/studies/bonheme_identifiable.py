@@ -11,7 +11,7 @@ from torch import Tensor
 from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.errors import DataError
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
 from vaescope.studies.bonheme_settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
@@ -66,7 +66,7 @@ def signatures(context: StudyContext) -> Findings:
     charts: list[Histograms] = []
     for prior, found in asked.items():
         of = {"data": context.pick("synthetic sheet", "dSprites"), "prior mean": prior}
-        for kind in TYPES:
+        for kind in VARIABLE_TYPES:
             counts = [one["types"].count(kind) for one in found]
             cells.append(over({**of, "type": kind, "measure": "latents"}, counts, ""))
             for name in MEASURES:

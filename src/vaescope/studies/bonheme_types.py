@@ -8,7 +8,7 @@ import torch
 
 from vaescope.codes import Representation
 from vaescope.data import Dataset
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import downstream
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS
 from vaescope.runs import Run
@@ -52,7 +52,7 @@ def histograms(context: StudyContext) -> Findings:
     cells: list[Cell] = []
     charts: list[Histograms] = []
     for name, found in asked.items():
-        for kind in TYPES:
+        for kind in VARIABLE_TYPES:
             for representation in REPRESENTATIONS:
                 for number in ("mean", "variance"):
                     of = {"data": TITLES[name], "type": kind, "representation": representation, "measure": number}
@@ -119,7 +119,7 @@ def count_cells(family: Family, data: str, found: dict[float, Values]) -> list[C
     cells = []
     for strength, values in found.items():
         of = {"data": TITLES[data], "objective": family.title, "strength": strength}
-        cells += [over({**of, "type": kind}, [one[kind] for one in values], "") for kind in TYPES]
+        cells += [over({**of, "type": kind}, [one[kind] for one in values], "") for kind in VARIABLE_TYPES]
     return cells
 
 
@@ -150,7 +150,7 @@ def _moments(run: Run, data: Dataset, device: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for representation in REPRESENTATIONS:
         found[representation] = {}
-        for kind in TYPES:
+        for kind in VARIABLE_TYPES:
             places = [place for place, one in enumerate(types) if one == kind]
             found[representation][kind] = None
             if places:
@@ -174,7 +174,7 @@ def _table(codes: Representation, representation: str) -> torch.Tensor:
 def _histograms(found: Values, data: str, beta: float, representation: str) -> Histograms:
     """The first latent of each type in the first seed that has one."""
     groups = {}
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         one = next((one[representation][kind] for one in found if one[representation][kind]), None)
         if one is not None:
             groups[f"{kind}, latent {one['latent']}"] = (one["histogram"]["edges"], one["histogram"]["counts"])

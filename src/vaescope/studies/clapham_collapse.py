@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import point_of_total_collapse
 from vaescope.studies.charts import Chart, Lines
 from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, Task, asked_runs, types_and_rate
@@ -47,7 +47,7 @@ def _types(context: StudyContext) -> Findings:
         for model, by_beta in found.items():
             ends.append(f"{TITLES[model]}: {_end(task, by_beta)}")
             for beta, values in by_beta.items():
-                for kind in TYPES:
+                for kind in VARIABLE_TYPES:
                     of = {"data": task.title, "model": TITLES[model], "beta": beta, "type": kind}
                     cells.append(Cell.over(of, [one[kind] for one in values]))
                     rows.append({**of, "beta": f"{beta:g}", "latents": cells[-1].value, "sd": cells[-1].sd})
