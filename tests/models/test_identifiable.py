@@ -114,7 +114,7 @@ def test_a_wrong_width_of_the_prior_is_named() -> None:
 
 
 def test_the_factors_are_asked_for() -> None:
-    with pytest.raises(DataError, match="factors .* 2 numbers, got none"):
+    with pytest.raises(DataError, match=r"factors .* 2 numbers, got none"):
         build().encode(X)
 
 
