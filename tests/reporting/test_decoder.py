@@ -68,7 +68,7 @@ def build(
         posterior="deterministic" if model == "autoencoder" else "diagonal",
         likelihood=likelihood,
         initialisation="glorot",
-        condition=3 if getattr(MODELS[model], "condition_on", None) else 0,
+        condition=3 if MODELS[model].condition else 0,
     )
     return trained(architecture.build(shape, latents, seed=1))
 
@@ -141,7 +141,7 @@ def cases() -> dict[str, Case]:
 def coded(model: Any) -> Case:
     """Codes for a model, and the unit vectors of labels where it takes a condition."""
     z = torch.randn(ITEMS, len(model.latent_mask), generator=torch.Generator().manual_seed(2))
-    told = getattr(model, "condition_width", 0)
+    told = model.condition_width
     return model, z, torch.eye(told)[torch.arange(ITEMS) % told] if told else None
 
 
@@ -290,7 +290,7 @@ class OwnDecoder(VectorDecoder):
     """A user's, which may do anything."""
 
 
-class OwnModel(VAE):
+class OwnModel(nn.Module):
     """A user's, which decodes its own way."""
 
     def decode(self, z: Tensor, condition: Tensor | None = None) -> Any:

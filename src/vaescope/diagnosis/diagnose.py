@@ -21,6 +21,7 @@ from vaescope.notebook import drawn
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE
 from vaescope.objectives.strengths import telling
+from vaescope.priors import PRIORS
 from vaescope.regime import (
     VariableTypes,
     collapse,
@@ -121,7 +122,7 @@ def _settings(run: Run) -> str:
 def _prior_cards(run: Run, codes: Representation) -> list[Card]:
     """What codes are measured against, where that is not the prior of every VAE."""
     architecture = run.configuration.architecture
-    prior = architecture.plain()["prior"]["name"]
+    prior = PRIORS.name_of(architecture.prior)
     if prior == "standard" or architecture.model == "autoencoder":
         return []
     return [regime_cards.prior_card(prior, measured=codes.prior is not None)]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vaescope.likelihoods.bernoulli import BernoulliLikelihood
 from vaescope.likelihoods.gaussian import GaussianLikelihood
 from vaescope.likelihoods.laplace import LaplaceLikelihood
-from vaescope.models import VAE, VGON, Autoencoder, Conditional, Identifiable
+from vaescope.models import LatentModule
 from vaescope.nets.conv import ConvDecoder
 from vaescope.nets.convolution import Deconvolution
 from vaescope.nets.mlp import ACTIVATIONS, VectorDecoder
@@ -55,9 +55,11 @@ class NotEmbedded:
 def embedded(model: Any) -> Embedded | NotEmbedded:
     """The decoder of a model, from z (after the condition, where it takes one) to the mean of an item."""
     try:
-        condition = _condition_width(model)
-        operations, shape = _read_decoder(model.decoder)
-        operations += _read_mean(model.likelihood)
+        if not isinstance(model, LatentModule):
+            raise _NotKnown(f"The page decodes models built by an architecture, and {type(model).__name__} is not.")
+        condition = model.decoder_condition_width
+        operations, shape = _read_decoder(model.get_submodule("decoder"))
+        operations += _read_mean(model.get_submodule("likelihood"))
         operations[0] = _masked(operations[0], condition, model.latent_mask)
         _check(operations)
     except _NotKnown as unknown:
@@ -89,20 +91,6 @@ class _Operation:
     name: str
     sizes: dict[str, int] = field(default_factory=dict)
     weights: dict[str, Tensor] = field(default_factory=dict)
-
-
-def _condition_width(model: Any) -> int:
-    """How many numbers come before z; known by the method that decodes, which a subclass may share."""
-    decode = getattr(type(model), "decode", None)
-    if decode is Conditional.decode:
-        return model.condition_width
-    known = (VAE, Identifiable, VGON, Autoencoder)
-    if not any(decode is one.decode for one in known):
-        names = ", ".join(one.__name__ for one in (*known, Conditional))
-        raise _NotKnown(
-            f"The page decodes for models that decode as one of {names}; {type(model).__name__} has a way of its own."
-        )
-    return 0
 
 
 def _read_decoder(decoder: nn.Module) -> tuple[list[_Operation], tuple[int, ...]]:

@@ -12,7 +12,6 @@ from torch import Tensor
 from vaescope.data.conditions import LABEL, conditions_of
 from vaescope.diagnosis.subject import Material
 from vaescope.markup import Markup, element, island, join
-from vaescope.models.variational import takes_condition
 from vaescope.numerics import counter
 from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime import VariableTypes
@@ -73,7 +72,7 @@ def live(material: Material, types: VariableTypes, seed: int = 0) -> Live | str:
     examples = [
         Start(tuple(means[place].tolist()), () if told is None else tuple(told[place].tolist())) for place in places
     ]
-    on_label = width > 0 and model.condition_on == LABEL
+    on_label = width > 0 and model.condition == LABEL
     return Live(
         decoder,
         tuple(examples),
@@ -108,10 +107,9 @@ def _draws(model: Any, items: Any, width: int, seed: int) -> tuple[Start, ...]:
         return ()
     latents = len(model.latent_mask)
     noise = counter.normal(torch.tensor(seed), "prior", torch.tensor(0), torch.arange(DRAWS), latents)
-    conditional = takes_condition(prior)
     told = conditions_of(model, items)
     rows = None if told is None else told[torch.arange(DRAWS) % len(told)].to(model.latent_mask.dtype)
-    found = prior(model.latent_mask, *((model.told(rows),) if conditional else ()))
+    found = prior(model.latent_mask, rows)
     codes = found.sample(noise.to(model.latent_mask.dtype))
     beside = [() if rows is None or not width else tuple(row.tolist()) for row in (rows if rows is not None else codes)]
     return tuple(Start(tuple(code.tolist()), told) for code, told in zip(codes, beside, strict=True))
