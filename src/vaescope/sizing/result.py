@@ -10,10 +10,9 @@ from typing import Any
 
 from vaescope.errors import RunError
 from vaescope.notebook import Shown
+from vaescope.numerics.intervals import student_interval
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.search import SearchResult
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,8 @@ class Fondue(Shown):
         """Student's 95% interval of the mean over seeds; None for one seed, which cannot tell."""
         if self.sd is None:
             return None
-        from scipy.stats import t
-
-        count = len(self.answers)
-        reach = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * self.sd / math.sqrt(count)
-        return max(0.0, self.mean - reach), self.mean + reach
+        low, high = student_interval(self.mean, self.sd, len(self.answers))
+        return max(0.0, low), high
 
     @property
     def stable(self) -> bool:
