@@ -7,12 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from vaescope.errors import ConfigurationError, unknown_name
 
+
+class Part(Protocol):
+    """A frozen data class that describes a part of a model or of its training; its fields are its options."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
 Variant = TypeVar("Variant")
-Part = TypeVar("Part")
+AnyPart = TypeVar("AnyPart", bound=Part)
+# A part as users give it: an instance, its name, or {"name": ..., option: value}.
+PartSpec: TypeAlias = AnyPart | str | Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -89,10 +98,10 @@ class Registry(Mapping[str, Variant]):
         return len({*self._entries, *self._plug_ins})
 
 
-class PartRegistry(Registry[type[Part]], Generic[Part]):
+class PartRegistry(Registry[type[AnyPart]], Generic[AnyPart]):
     """Variants that are data classes: instances are built from names and tables, and written as tables."""
 
-    def resolve(self, value: Part | str | Mapping[str, Any]) -> Part:
+    def resolve(self, value: PartSpec[AnyPart]) -> AnyPart:
         """An instance from a name, from `{"name": ..., option: value}`, or the instance itself."""
         if isinstance(value, str):
             value = {"name": value}
@@ -100,8 +109,9 @@ class PartRegistry(Registry[type[Part]], Generic[Part]):
             return value
         if "name" not in value:
             raise ConfigurationError(f"{self.kind} given as a table must have a 'name', got {dict(value)!r}.")
+        variant = self[str(value["name"])]
+        build: Callable[..., AnyPart] = variant
         options = {key: _frozen(option) for key, option in value.items() if key != "name"}
-        variant: type[Any] = self[value["name"]]
         known = {field.name for field in dataclasses.fields(variant)}
         for option in options:
             if option not in known:
@@ -110,9 +120,9 @@ class PartRegistry(Registry[type[Part]], Generic[Part]):
                     f"{self.kind} {value['name']!r} takes the options {takes}; got {option!r}. "
                     "Remove it or correct its name."
                 )
-        return variant(**options)
+        return build(**options)
 
-    def plain(self, part: Any) -> dict[str, Any]:
+    def plain(self, part: AnyPart) -> dict[str, object]:
         """The table from which `resolve` builds an equal instance: its name and its options."""
         return {"name": self.name_of(part), **{f.name: getattr(part, f.name) for f in dataclasses.fields(part)}}
 
@@ -138,6 +148,6 @@ def _first_line(variant: object) -> str:
     return (variant.__doc__ or "").strip().partition("\n")[0]
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     """Lists, which tables have, as tuples, which data classes hold."""
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

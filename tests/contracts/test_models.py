@@ -31,7 +31,7 @@ SMALL = MLP((6,), (6,), "tanh", "tanh")
 
 def describe(model: str, **parts: Any) -> Architecture:
     """An architecture of registered parts, told something about an item where its model wants to be."""
-    condition = CONDITION if getattr(MODELS[model], "condition_on", None) else 0
+    condition = CONDITION if MODELS[model].condition else 0
     return Architecture(model, initialisation="torch", condition=condition, **parts)
 
 
@@ -101,7 +101,7 @@ def items(shape: tuple[int, ...]) -> Tensor:
 
 def told(model: Any) -> Tensor | None:
     """What the items are to a conditional model."""
-    return draw(ITEMS, CONDITION, seed=2).sigmoid() if getattr(model, "condition_width", 0) else None
+    return draw(ITEMS, CONDITION, seed=2).sigmoid() if model.condition_width else None
 
 
 def streams_of(model: Any, objective: str = "beta") -> dict[str, int]:

@@ -61,7 +61,7 @@ def test_the_step_with_every_prior_and_posterior_is_one_program(prior: str, post
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_the_step_of_every_model_is_one_program(name: str, data: Dataset) -> None:
-    told = getattr(MODELS[name], "condition_on", None)
+    told = MODELS[name].condition
     if told is not None and (data.labels if told == "label" else data.factors) is None:
         pytest.skip(f"{data.name} has no {told} to tell")
     posterior = "deterministic" if name == "autoencoder" else "diagonal"

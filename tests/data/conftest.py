@@ -1,4 +1,4 @@
-"""What several tests of data share: a data folder of their own, and images of the procedural dSprites."""
+"""Fixtures for tests of data: an empty data folder, and the procedural dSprites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vaescope.data.dsprites import open_dsprites
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty $VAESCOPE_DATA, and a user cache of its own beside it."""
+    """An empty $VAESCOPE_DATA, and a separate user cache next to it."""
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
@@ -29,7 +29,7 @@ def full() -> Dataset:
 
 @pytest.fixture(scope="session")
 def render(full: Dataset) -> Callable[[Sequence[tuple[int, ...]]], torch.Tensor]:
-    """Gives the images (items x height x width) at codes of the six published factors."""
+    """Renders images (items x height x width) from codes of the six published factors."""
     table = full.factor_table
     assert table is not None
     return lambda codes: full.batch(table.index(torch.tensor(codes)))[:, 0]

@@ -1,4 +1,4 @@
-"""Arrays, tensors and torch data sets come out of a data set as they went in, without being copied."""
+"""Arrays, tensors and torch data sets: values are kept, memory is shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vaescope.data import Factors, Subset
-from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, from_torch_dataset, pixel_shares
+from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, from_torch_dataset, scale_pixels
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:
@@ -156,7 +156,7 @@ def test_the_fingerprint_of_a_file_is_its_sha256(tmp_path: Path) -> None:
     assert fingerprint_of(tmp_path / "file").startswith("ba7816bf8f01cfea414140de5dae2223")
 
 
-def test_labels_and_factors_are_kept_beside_the_items() -> None:
+def test_labels_and_factors_are_kept_with_the_items() -> None:
     codes = np.array([[0, 2], [1, 0], [0, 1], [1, 2]])
     labels = torch.tensor([3, 0, 1, 0])
     dataset = from_array(noise(4, 5), labels=labels, factors=codes, factor_names=("shape", "size"))
@@ -233,6 +233,6 @@ def test_chunks_give_all_items_in_order() -> None:
     np.testing.assert_allclose(torch.cat(chunks), rows, rtol=1e-7)
 
 
-def test_pixels_by_the_route_of_accelerators_are_those_of_a_division() -> None:
+def test_pixels_scaled_as_on_an_accelerator_equal_those_of_a_division() -> None:
     pixels = torch.arange(256, dtype=torch.uint8)
-    assert torch.equal((pixels.to(torch.float64) * (1 / 255)).to(torch.float32), pixel_shares(pixels))
+    assert torch.equal((pixels.to(torch.float64) * (1 / 255)).to(torch.float32), scale_pixels(pixels))

@@ -63,13 +63,13 @@ def test_a_subset_has_the_rows_of_the_whole(data: Dataset, kind: str, width: int
 
 
 def test_the_conditions_of_a_model_follow_what_it_declares() -> None:
-    model = SimpleNamespace(condition_on="label", condition_width=4)
+    model = SimpleNamespace(condition="label", condition_width=4)
     conditions = conditions_of(model, labelled())
     assert conditions is not None
     assert torch.equal(conditions, condition_table(labelled(), "label", 4))
 
 
-@pytest.mark.parametrize("model", [object(), SimpleNamespace(condition_on=None, condition_width=0)])
+@pytest.mark.parametrize("model", [object(), SimpleNamespace(condition=None, condition_width=0)])
 def test_an_unconditional_model_has_no_conditions(model: object) -> None:
     assert conditions_of(model, from_array(ROWS, "bare")) is None
 

@@ -1,4 +1,4 @@
-"""What was written to a file or a folder comes back out of the data set."""
+"""Files and folders: the data set returns what was written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 
 from vaescope.data import Dataset, open_dataset
-from vaescope.data.arrays import LONG_ITEMS
 from vaescope.data.images import read_image, resize
 from vaescope.progress import follow
 
@@ -54,7 +53,7 @@ def test_an_npz_file_gives_its_data_labels_and_factors(tmp_path: Path, key: str)
     assert dataset.factor_table.names == ("first", "second")
 
 
-def test_a_usual_key_stands_out_among_others_and_pickled_neighbours_are_left_alone(tmp_path: Path) -> None:
+def test_a_usual_key_is_preferred_and_pickled_arrays_are_not_read(tmp_path: Path) -> None:
     rows = pixels(6, 4, 4)
     np.savez(tmp_path / "set.npz", imgs=rows, latents_values=np.ones(6), metadata=np.array([{}], object))
     np.testing.assert_allclose(everything(open_dataset(tmp_path / "set.npz"))[:, 0], rows / 255, atol=1e-7)
@@ -178,7 +177,7 @@ def test_a_photograph_taken_sideways_stands_upright(tmp_path: Path) -> None:
 
 
 class Terminal:
-    """Standard error as a terminal that remembers what was written."""
+    """Standard error as a terminal that records what is written."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -191,14 +190,14 @@ class Terminal:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize(("long", "shown"), [(True, True), (False, False)])
 def test_only_long_work_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, long: bool, shown: bool) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    assert list(follow(range(LONG_ITEMS), "reading", LONG_ITEMS, long=long)) == list(range(LONG_ITEMS))
+    assert list(follow(range(9), "reading", 9, long=long)) == list(range(9))
     assert ("reading" in terminal.text) is shown
 
 

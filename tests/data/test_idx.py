@@ -1,4 +1,4 @@
-"""IDX files: what is written is read, and each way a file can be wrong is named."""
+"""IDX files: what is written is read back, and every kind of damage is a clear error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMAGES = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
 @settings(max_examples=50, deadline=None)
 @given(arrays.arrays(np.uint8, arrays.array_shapes(max_dims=4, max_side=4)))
-def test_what_is_written_is_read(array: np.ndarray) -> None:
+def test_what_is_written_is_read_back(array: np.ndarray) -> None:
     np.testing.assert_array_equal(parse_idx(idx(array), "file"), array)
 
 
@@ -39,7 +39,7 @@ def test_any_bytes_are_read_exactly_or_refused(content: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["images.gz", "images"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_gzip_is_told_by_content_and_not_by_name(tmp_path: Path, name: str, packed: bool) -> None:
+def test_gzip_is_recognised_by_content_and_not_by_name(tmp_path: Path, name: str, packed: bool) -> None:
     (tmp_path / name).write_bytes(gzip.compress(idx(IMAGES)) if packed else idx(IMAGES))
     np.testing.assert_array_equal(read_idx(tmp_path / name, dimensions=3), IMAGES)
 
@@ -47,41 +47,41 @@ def test_gzip_is_told_by_content_and_not_by_name(tmp_path: Path, name: str, pack
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (idx(IMAGES)[:-1], "is cut short: its IDX header says 2 x 3 x 4 = 24 bytes, 23 follow"),
-        (idx(IMAGES) + b"\x00", "is too long: its IDX header says 2 x 3 x 4 = 24 bytes, 25 follow"),
-        (idx(IMAGES)[:9], "is cut short inside its IDX header of 16 bytes, it has 9"),
-        (b"\x89PNG\r\n", r"must be an IDX file.*begins with b'\\x89PNG'"),
+        (idx(IMAGES)[:-1], "truncated.* 2 x 3 x 4 = 24 bytes, .* 23"),
+        (idx(IMAGES) + b"\x00", "too long.* 2 x 3 x 4 = 24 bytes, .* 25"),
+        (idx(IMAGES)[:9], "truncated.* 16 bytes, .* 9"),
+        (b"\x89PNG\r\n", r"must be an IDX file.* b'\\x89PNG'"),
         (b"\x00\x00", "must be an IDX file"),
-        (idx(IMAGES, kind=0x09), r"unsigned bytes \(IDX type 0x08\), it holds signed bytes \(0x09\)"),
+        (idx(IMAGES, kind=0x09), r"unsigned bytes .* signed bytes \(0x09\)"),
         (idx(IMAGES, kind=0x0D), r"32-bit floats \(0x0D\)"),
-        (idx(IMAGES, kind=0x42), r"a type IDX does not know \(0x42\)"),
-        (b"\x00\x00\x08\x00\x05", "must have at least 1 dimensions, its IDX header says 0"),
-        (idx(IMAGES[:0]), "must hold data, its IDX header says 0 x 3 x 4 items"),
-        (b"", "must hold data, it is empty"),
-        (gzip.compress(idx(IMAGES), mtime=0)[:-9], "must be a whole gzip file, it is cut short or damaged"),
-        (gzip.compress(idx(IMAGES), mtime=0)[:12] + b"damage", "must be a whole gzip file"),
+        (idx(IMAGES, kind=0x42), r"unknown type \(0x42\)"),
+        (b"\x00\x00\x08\x00\x05", "at least 1 dimensions.* 0"),
+        (idx(IMAGES[:0]), "no data.* 0 x 3 x 4"),
+        (b"", "empty"),
+        (gzip.compress(idx(IMAGES), mtime=0)[:-9], "damaged gzip"),
+        (gzip.compress(idx(IMAGES), mtime=0)[:12] + b"damage", "damaged gzip"),
     ],
 )
-def test_a_wrong_file_is_named_with_its_fault(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_wrong_file_is_an_error_that_names_the_fault(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "train-images"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=f"train-images.* {words}|train-images {words}"):
+    with pytest.raises(DataError, match=f"train-images.*{words}"):
         read_idx(path)
 
 
-def test_a_file_of_labels_is_not_taken_for_images() -> None:
-    with pytest.raises(DataError, match="labels must have 3 dimensions, its IDX header says 1"):
+def test_a_file_of_labels_is_not_read_as_images() -> None:
+    with pytest.raises(DataError, match=r"^labels must have 3 dimensions.* 1\.$"):
         parse_idx(idx(np.zeros(5, np.uint8)), "labels", dimensions=3)
 
 
 def test_a_huge_size_in_the_header_is_refused_without_allocating() -> None:
     header = bytes([0, 0, 8, 4]) + struct.pack(">4I", *(2**32 - 1,) * 4)
-    with pytest.raises(DataError, match="is cut short"):
+    with pytest.raises(DataError, match="truncated"):
         parse_idx(header, "file")
 
 
 def test_a_folder_and_a_missing_file_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must be a file, it is a folder"):
+    with pytest.raises(DataError, match="folder"):
         read_idx(tmp_path)
-    with pytest.raises(DataError, match="nowhere cannot be read"):
+    with pytest.raises(DataError, match="nowhere"):
         read_idx(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""One function opens whatever stands for a data set."""
+"""`open_dataset` opens names, paths, arrays, tensors, torch data sets and tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from vaescope.data import DATASETS, Dataset, open_dataset
-from vaescope.data.source import BUILT_IN, Source
-from vaescope.data.synthetic import SOURCES
+from vaescope.data.entry import BUILT_IN, DatasetEntry
 
 ROWS = np.random.default_rng(0).random((6, 4))
 
@@ -28,7 +27,7 @@ class Squares(torch.utils.data.Dataset):
 
 
 class Wrapped:
-    """Something that is no array and offers itself as one."""
+    """An object that converts itself to an array."""
 
     def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
         return ROWS
@@ -39,11 +38,11 @@ class Wrapped:
     [ROWS, torch.from_numpy(ROWS), ROWS.tolist(), tuple(map(tuple, ROWS)), Wrapped()],
     ids=["array", "tensor", "list", "tuple", "array-like"],
 )
-def test_whatever_holds_numbers_is_opened(source: object) -> None:
+def test_arrays_tensors_lists_and_array_likes_are_opened(source: object) -> None:
     np.testing.assert_allclose(open_dataset(source).batch(torch.arange(6)), ROWS, rtol=1e-7)
 
 
-def test_a_dataset_comes_back_as_it_is() -> None:
+def test_a_dataset_is_returned_unchanged() -> None:
     dataset = open_dataset(ROWS, name="mine", labels=range(6))
     assert open_dataset(dataset) is dataset
     assert dataset.name == "mine"
@@ -65,30 +64,28 @@ def test_a_path_is_opened_as_text_as_path_and_from_the_home_folder(
     assert prints == {open_dataset(ROWS).fingerprint}
 
 
-def test_a_known_name_goes_before_a_file_of_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_name_takes_precedence_over_a_file_of_the_same_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "pinwheel").mkdir()
     monkeypatch.chdir(tmp_path)
     assert len(open_dataset("pinwheel")) == 400
 
 
-def test_every_source_is_known_by_its_own_name() -> None:
-    assert {source.name for source in SOURCES} <= set(DATASETS)
-    assert all(isinstance(source, Source) and source.name == name for name, source in DATASETS.items())
+def test_every_entry_has_a_summary_and_published_sets_have_a_source() -> None:
+    assert all(entry.name == name and entry.summary for name, entry in DATASETS.items())
+    assert {name for name, entry in DATASETS.items() if not entry.source} == {"gaussian-manifold", "sphere-manifold"}
 
 
-@pytest.mark.parametrize("source", [source for source in DATASETS.values() if source.locate() == BUILT_IN])
-def test_what_is_built_in_opens_without_options_and_is_what_its_source_says(source: Source) -> None:
-    dataset = source.open()
+@pytest.mark.parametrize("entry", [entry for entry in DATASETS.values() if entry.locate() == BUILT_IN])
+def test_built_in_sets_open_without_options_as_their_entries_say(entry: DatasetEntry) -> None:
+    dataset = entry.open()
     factors = dataset.factor_table.names if dataset.factor_table else ()
-    assert (dataset.name, len(dataset), dataset.shape, factors) == (
-        source.name,
-        source.items,
-        source.shape,
-        source.factors,
-    )
+    found = (dataset.name, len(dataset), dataset.shape, factors)
+    assert found == (entry.name, entry.items, entry.shape, entry.factors)
 
 
-def test_a_set_that_needs_an_option_says_so_where_it_lies() -> None:
+def test_a_set_that_needs_an_option_says_so_in_its_location() -> None:
     assert DATASETS["dsprites-scream"].locate() == "built in, with background=PATH"
 
 
@@ -104,7 +101,7 @@ def test_importing_the_package_does_not_load_heavy_packages() -> None:
     assert ran.stdout.strip() == "set()"
 
 
-def test_a_table_of_a_name_and_options_stands_for_both() -> None:
+def test_a_table_of_a_name_and_options_is_opened() -> None:
     table = {"name": "synthetic-linear", "items": 50}
     assert len(open_dataset(table)) == 50
     assert open_dataset(table).fingerprint == open_dataset("synthetic-linear", items=50).fingerprint

@@ -194,8 +194,8 @@ def test_alpha_moves_the_threshold() -> None:
 
 LOST = np.where(np.arange(50)[:, None] == 7, np.nan, MEAN)
 WRONG: dict[str, tuple[Any, str]] = {
-    "log-variance": ((MEAN, np.log(VARIANCE)), "it looks like a log-variance: pass its exponential"),
-    "NaN": ((LOST, VARIANCE), "mean must be finite, but item 7, latent 0 holds nan"),
+    "log-variance": ((MEAN, np.log(VARIANCE)), "must not be negative.* log-variance, pass its exponential"),
+    "NaN": ((LOST, VARIANCE), "mean must be finite, got nan for item 7, latent 0"),
     "one example": ((MEAN[:1], VARIANCE[:1]), "at least 2 examples, got 1"),
     "no example": ((MEAN[:0], VARIANCE[:0]), "at least one example, got none"),
     "no latent": ((MEAN[:, :0], VARIANCE[:, :0]), "at least one latent"),

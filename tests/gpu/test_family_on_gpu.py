@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vaescope.data import Dataset, open_dataset
-from vaescope.data.arrays import pixel_shares
+from vaescope.data.arrays import scale_pixels
 from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.nets import MLP
@@ -64,4 +64,4 @@ def test_a_member_on_the_gpu_is_the_model_trained_alone_on_the_cpu(name: str) ->
 
 def test_pixels_are_the_same_bits_on_the_gpu() -> None:
     pixels = torch.arange(256, dtype=torch.uint8)
-    assert torch.equal(pixel_shares(pixels.cuda()).cpu(), pixel_shares(pixels))
+    assert torch.equal(scale_pixels(pixels.cuda()).cpu(), scale_pixels(pixels))

@@ -54,7 +54,7 @@ def test_codes_must_be_a_table(shape: tuple[int, ...]) -> None:
 def test_a_number_that_is_not_finite_is_placed(name: str, value: float) -> None:
     given = {"codes": codes(), "factors": factors().astype(float)}
     given[name][7, 1] = value
-    with pytest.raises(DataError, match=rf"{name} must hold finite numbers, got {value} for item 7"):
+    with pytest.raises(DataError, match=rf"{name} must be finite, got {value} for item 7"):
         labelled(**given)
 
 
@@ -63,7 +63,7 @@ def test_a_number_that_is_not_finite_is_placed(name: str, value: float) -> None:
 def test_what_is_no_number_is_refused(name: str, kind: Any) -> None:
     given: dict[str, Any] = {"codes": codes(), "factors": factors()}
     given[name] = given[name].astype(kind)
-    with pytest.raises(DataError, match=rf"{name} must hold numbers, got type"):
+    with pytest.raises(DataError, match=rf"{name} must hold real numbers, got type"):
         labelled(**given)
 
 

@@ -149,7 +149,7 @@ def test_a_constant_latent_has_no_row_in_the_matrix() -> None:
         (np.zeros(5), r"codes must be a table, items x latents, got the shape \(5,\)"),
         (np.ones((5, 3)), "at least 2 latents that vary, 0 of 3 do"),
         (np.arange(5.0)[:, None], "at least 2 latents that vary, 1 of 1 do"),
-        (np.full((5, 3), np.nan), "codes must hold finite numbers"),
+        (np.full((5, 3), np.nan), "codes must be finite"),
     ],
 )
 def test_codes_without_sparsity_are_refused(codes: np.ndarray, sentence: str) -> None:

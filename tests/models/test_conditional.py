@@ -94,7 +94,7 @@ def test_the_prior_may_depend_on_the_label_too() -> None:
 @pytest.mark.parametrize("told", [None, labels(0, 1, 2, 3, 0)[:, :2]], ids=["none", "another width"])
 def test_a_condition_that_is_missing_or_of_another_width_is_asked_for(told: Tensor | None) -> None:
     model = build("mlp")
-    sentence = r"Conditional must be told the label of every item as 4 numbers, got (none|the shape \(5, 2\))\."
+    sentence = r"label .* 4 numbers, got (none|shape \(5, 2\))"
     for call in (lambda: model.encode(X, told), lambda: model.decode(NOISE["posterior"], told)):
         with pytest.raises(DataError, match=sentence):
             call()
@@ -108,7 +108,7 @@ def test_data_without_labels_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("model", "condition"), [("conditional", 0), ("vae", 3)])
 def test_a_condition_is_for_the_models_that_take_one(model: str, condition: int) -> None:
-    with pytest.raises(ConfigurationError, match=rf"model '{model}' .* so condition must be .*, got {condition}\."):
+    with pytest.raises(ConfigurationError, match=rf"model '{model}' .* got {condition}"):
         Architecture(model, condition=condition)
 
 

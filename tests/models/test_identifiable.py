@@ -15,7 +15,7 @@ from vaescope.data.arrays import from_array
 from vaescope.encoding.encode import encode
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Architecture, Identifiable
+from vaescope.models import Architecture, Identifiable, Parts
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta, Context
 from vaescope.posteriors import Diagonal
@@ -77,10 +77,10 @@ def test_factors_reach_the_posterior_and_the_prior_but_not_the_decoder() -> None
     assert torch.equal(model.decode(one.z, U).mean, model.decode(one.z).mean)
 
 
-def test_with_a_prior_fixed_at_0_and_1_it_is_the_vae_whose_posterior_is_told_the_factors() -> None:
+def test_with_a_prior_fixed_at_0_and_1_it_is_a_vae_whose_posterior_is_given_the_factors() -> None:
     """By hand: -log p(x|z) + KL(q(z|x, u) || N(0, 1)), z from q(z|x, u)."""
-    parts = {"net": NET, "posterior": Diagonal(), "likelihood": Bernoulli(), "condition": FACTORS}
-    model: Any = Identifiable((9,), LATENTS, prior=Standard(), **parts).double()
+    parts = Parts(NET, Diagonal(), Standard(), Bernoulli(), condition_width=FACTORS)
+    model: Any = Identifiable((9,), LATENTS, parts).double()
     features = torch.cat([torch.tanh(model.encoder.layers[0](X)), U], 1)
     mean, log_variance = model.posterior.mean(features), model.posterior.log_variance(features)
     z = mean + (log_variance / 2).exp() * EPSILON
@@ -114,7 +114,7 @@ def test_a_wrong_width_of_the_prior_is_named() -> None:
 
 
 def test_the_factors_are_asked_for() -> None:
-    with pytest.raises(DataError, match="Identifiable must be told the factors of every item as 2 numbers, got none"):
+    with pytest.raises(DataError, match=r"factors .* 2 numbers, got none"):
         build().encode(X)
 
 

@@ -221,11 +221,11 @@ def spoilt() -> np.ndarray:
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        pytest.param(spoilt(), "item 17 holds a NaN", id="nan"),
-        pytest.param(ROWS[:1], "at least 2 items are needed, .* got 1", id="one item"),
-        pytest.param(np.full((9, 4), 0.3), "the items must differ, all are 0.3", id="one number"),
-        pytest.param(np.tile([0.1, 0.7, 1e6, 0.3], (999, 1)), "all are the same item", id="one item, repeated"),
-        pytest.param(np.tile([0.1, 0.7], (7, 1)).astype(np.float32), "all are the same item", id="single precision"),
+        pytest.param(spoilt(), "item 17 .*NaN", id="nan"),
+        pytest.param(ROWS[:1], "at least 2 items.* got 1", id="one item"),
+        pytest.param(np.full((9, 4), 0.3), "items must differ.* 0.3", id="one number"),
+        pytest.param(np.tile([0.1, 0.7, 1e6, 0.3], (999, 1)), "all are equal", id="one item, repeated"),
+        pytest.param(np.tile([0.1, 0.7], (7, 1)).astype(np.float32), "all are equal", id="single precision"),
     ],
 )
 def test_data_that_cannot_be_fitted_are_named(rows: np.ndarray, sentence: str) -> None:

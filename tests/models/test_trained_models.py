@@ -44,7 +44,7 @@ def data() -> Dataset:
 
 
 def architecture(model: str, net: Any, **parts: Any) -> Architecture:
-    condition = {"label": CLASSES, "factors": 2, None: 0}[getattr(MODELS[model], "condition_on", None)]
+    condition = {"label": CLASSES, "factors": 2, None: 0}[MODELS[model].condition]
     posterior = "deterministic" if model == "autoencoder" else "diagonal"
     return Architecture(model, net, **{"posterior": posterior, **parts}, condition=condition)
 
@@ -136,7 +136,7 @@ def test_training_is_a_function_of_the_seed(model: str, data: Dataset) -> None:
 
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_a_model_comes_back_from_its_run_and_encodes(model: str, data: Dataset, tmp_path: Path) -> None:
-    prior = getattr(MODELS[model], "own_prior", "standard")
+    prior = MODELS[model].default_prior
     settings = {"model": model, "net": NETS["mlp"], "prior": prior, "steps": 10, "runs": tmp_path}
     run = fit(data, 3, **settings)
     model_of_run: Any = Run.open(run.path).model

@@ -10,19 +10,25 @@ from torch import Tensor
 
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives import Annealed, Context
 
 GENERATOR = torch.Generator().manual_seed(0)
 MEAN, LOG_VARIANCE, Z = torch.randn(3, 6, 4, generator=GENERATOR, dtype=torch.float64)
 LOGITS = torch.randn(6, 9, generator=GENERATOR, dtype=torch.float64)
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 X = torch.randint(2, (6, 9), generator=GENERATOR).double()
 
 
-def a_pass(mean: Tensor = MEAN) -> Pass:
+def a_pass(mean: Tensor = MEAN) -> ForwardPass:
     zero = torch.zeros(4, dtype=torch.float64)
-    return Pass(DiagonalGaussian(mean, LOG_VARIANCE), Z, Bernoulli().module()(LOGITS), DiagonalGaussian(zero, zero))
+    return ForwardPass(
+        DiagonalGaussian(mean, LOG_VARIANCE),
+        Z,
+        LIKELIHOOD(LOGITS),
+        DiagonalGaussian(zero, zero),
+    )
 
 
 def context(step: int = 0) -> Context:

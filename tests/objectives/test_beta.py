@@ -12,7 +12,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian, Point
 from vaescope.objectives import Beta, Context, Terms, in_words, strengths, with_strengths
 from vaescope.priors import Standard
@@ -21,12 +21,13 @@ CONTEXT = Context(torch.tensor(0), 100, torch.ones(4, dtype=torch.float64))
 GENERATOR = torch.Generator().manual_seed(0)
 MEAN, LOG_VARIANCE, Z = torch.randn(3, 6, 4, generator=GENERATOR, dtype=torch.float64)
 LOGITS = torch.randn(6, 1, 3, 3, generator=GENERATOR, dtype=torch.float64)
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 X = torch.randint(2, (6, 1, 3, 3), generator=GENERATOR).double()
 
 
-def a_pass() -> Pass:
+def a_pass() -> ForwardPass:
     prior = Standard().module(4)(torch.ones(4, dtype=torch.float64))
-    return Pass(DiagonalGaussian(MEAN, LOG_VARIANCE), Z, Bernoulli().module()(LOGITS), prior)
+    return ForwardPass(DiagonalGaussian(MEAN, LOG_VARIANCE), Z, LIKELIHOOD(LOGITS), prior)
 
 
 def by_hand() -> tuple[Tensor, Tensor]:
@@ -58,7 +59,7 @@ def test_beta_weighs_the_rate_and_leaves_the_terms_alone(beta: float) -> None:
 
 
 def test_a_deterministic_code_has_no_rate() -> None:
-    result = Pass(Point(MEAN), MEAN, Bernoulli().module()(LOGITS), None)
+    result = ForwardPass(Point(MEAN), MEAN, LIKELIHOOD(LOGITS), None)
     terms = Beta(100.0)(X, result, CONTEXT)
     assert torch.equal(terms.values["rate"], torch.zeros(6, dtype=torch.float64))
     torch.testing.assert_close(terms.loss, by_hand()[0].mean())

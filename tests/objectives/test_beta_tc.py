@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vaescope.errors import UnknownNameError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.aggregate import ESTIMATORS
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives import Beta, BetaTC, Context
@@ -28,14 +28,15 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 MEAN, LOG_VARIANCE, NOISE = draw(3, BATCH, LATENTS)
 LOGITS, X = draw(BATCH, 9, seed=1), (draw(BATCH, 9, seed=2) > 0).double()
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 CONTEXT = Context(torch.tensor(0), ITEMS, torch.ones(LATENTS, dtype=torch.float64))
 
 
-def a_pass(mean: Tensor = MEAN, log_variance: Tensor = LOG_VARIANCE, noise: Tensor = NOISE) -> Pass:
+def a_pass(mean: Tensor = MEAN, log_variance: Tensor = LOG_VARIANCE, noise: Tensor = NOISE) -> ForwardPass:
     posterior = DiagonalGaussian(mean, log_variance)
     zero = torch.zeros(mean.shape[1], dtype=torch.float64)
-    likelihood = Bernoulli().module()(LOGITS[: len(mean)])
-    return Pass(posterior, posterior.sample(noise), likelihood, DiagonalGaussian(zero, zero))
+    likelihood = LIKELIHOOD(LOGITS[: len(mean)])
+    return ForwardPass(posterior, posterior.sample(noise), likelihood, DiagonalGaussian(zero, zero))
 
 
 def test_a_beta_of_one_is_the_vae_to_the_last_bit() -> None:

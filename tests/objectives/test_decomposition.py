@@ -11,7 +11,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.mmd import latent_mmd
 from vaescope.objectives import Beta, Context, Decomposition
@@ -21,14 +21,15 @@ MEAN, LOG_VARIANCE, Z, NOISE, PRIOR_MEAN, PRIOR_LOG_VARIANCE = torch.randn(
     6, 6, 4, generator=GENERATOR, dtype=torch.float64
 )
 LOGITS = torch.randn(6, 9, generator=GENERATOR, dtype=torch.float64)
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 X = torch.randint(2, (6, 9), generator=GENERATOR).double()
 CONTEXT = Context(torch.tensor(0), 100, torch.ones(4, dtype=torch.float64), {"objective/prior": NOISE})
 ZERO = torch.zeros(4, dtype=torch.float64)
 STANDARD = DiagonalGaussian(ZERO, ZERO)
 
 
-def a_pass(prior: Any = STANDARD, mean: Tensor = MEAN) -> Pass:
-    return Pass(DiagonalGaussian(mean, LOG_VARIANCE), Z, Bernoulli().module()(LOGITS), prior)
+def a_pass(prior: Any = STANDARD, mean: Tensor = MEAN) -> ForwardPass:
+    return ForwardPass(DiagonalGaussian(mean, LOG_VARIANCE), Z, LIKELIHOOD(LOGITS), prior)
 
 
 def mixture(mean: Tensor, log_variance: Tensor) -> MixtureSameFamily:
@@ -70,7 +71,7 @@ def test_a_prior_for_each_item_counts_as_their_mixture() -> None:
 
 
 def test_there_is_no_divergence_where_every_posterior_is_the_prior() -> None:
-    result = Pass(DiagonalGaussian(0 * MEAN, 0 * MEAN), Z, Bernoulli().module()(LOGITS), STANDARD)
+    result = ForwardPass(DiagonalGaussian(0 * MEAN, 0 * MEAN), Z, LIKELIHOOD(LOGITS), STANDARD)
     found = Decomposition(divergence="kl")(X, result, CONTEXT).values["divergence"]
     torch.testing.assert_close(found, torch.zeros(6, dtype=torch.float64))
 
@@ -79,13 +80,13 @@ def test_the_divergence_reaches_the_encoder() -> None:
     for divergence in ("mmd", "kl"):
         mean = MEAN.clone().requires_grad_()
         posterior = DiagonalGaussian(mean, LOG_VARIANCE)
-        result = Pass(posterior, posterior.sample(Z), Bernoulli().module()(LOGITS), STANDARD)
+        result = ForwardPass(posterior, posterior.sample(Z), LIKELIHOOD(LOGITS), STANDARD)
         values = Decomposition(divergence=divergence)(X, result, CONTEXT).values["divergence"]
         assert torch.autograd.grad(values.mean(), mean)[0].all()
 
 
 def test_a_batch_of_one_has_no_pairs_to_compare() -> None:
-    one = Pass(DiagonalGaussian(MEAN[:1], LOG_VARIANCE[:1]), Z[:1], Bernoulli().module()(LOGITS[:1]), STANDARD)
+    one = ForwardPass(DiagonalGaussian(MEAN[:1], LOG_VARIANCE[:1]), Z[:1], LIKELIHOOD(LOGITS[:1]), STANDARD)
     context = Context(CONTEXT.step, 100, CONTEXT.mask, {"objective/prior": NOISE[:1]})
     assert torch.isfinite(Decomposition(divergence="kl")(X[:1], one, context).loss)
     with pytest.raises(ConfigurationError, match=r"batch must be at least 2, got 1\.$"):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian, FullGaussian
 from vaescope.objectives import DIPI, DIPII, Beta, Context
 
@@ -20,14 +20,15 @@ GENERATOR = torch.Generator().manual_seed(0)
 MEAN, LOG_VARIANCE, Z = torch.randn(3, 6, 4, generator=GENERATOR, dtype=torch.float64)
 LOWER = torch.randn(6, 4, 4, generator=GENERATOR, dtype=torch.float64).tril(-1)
 LOGITS = torch.randn(6, 9, generator=GENERATOR, dtype=torch.float64)
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 X = torch.randint(2, (6, 9), generator=GENERATOR).double()
 ALL = torch.ones(4, dtype=torch.float64)
 
 
-def a_pass(posterior: Any = None) -> Pass:
+def a_pass(posterior: Any = None) -> ForwardPass:
     zero = torch.zeros(4, dtype=torch.float64)
     posterior = DiagonalGaussian(MEAN, LOG_VARIANCE) if posterior is None else posterior
-    return Pass(posterior, Z, Bernoulli().module()(LOGITS), DiagonalGaussian(zero, zero))
+    return ForwardPass(posterior, Z, LIKELIHOOD(LOGITS), DiagonalGaussian(zero, zero))
 
 
 def context(mask: Tensor = ALL) -> Context:
@@ -86,7 +87,7 @@ def test_latents_that_are_not_in_use_are_not_penalised(variant: Any) -> None:
     mask = torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64)
     zero = torch.zeros(2, dtype=torch.float64)
     narrow = DiagonalGaussian(MEAN[:, :2], LOG_VARIANCE[:, :2])
-    small = Pass(narrow, Z[:, :2], Bernoulli().module()(LOGITS), DiagonalGaussian(zero, zero))
+    small = ForwardPass(narrow, Z[:, :2], LIKELIHOOD(LOGITS), DiagonalGaussian(zero, zero))
     expected = variant()(X, small, context(ALL[:2])).loss
     found = variant()(X, a_pass(DiagonalGaussian(MEAN * mask, LOG_VARIANCE * mask)), context(mask)).loss
     torch.testing.assert_close(found, expected)

@@ -12,7 +12,7 @@ from torch import Tensor
 from vaescope.data.arrays import from_array
 from vaescope.data.dataset import Dataset
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Architecture, Pass
+from vaescope.models import Architecture, ForwardPass
 from vaescope.nets import MLP
 from vaescope.numerics.distributions import DiagonalGaussian, FullGaussian, Point
 from vaescope.objectives import (
@@ -52,9 +52,10 @@ def draw(*shape: int, seed: int) -> Tensor:
 MEAN, LOG_VARIANCE, Z, NOISE = draw(4, BATCH, WIDER, seed=0)
 LOWER = draw(BATCH, WIDER, WIDER, seed=3).tril(-1)
 LOGITS, X = draw(BATCH, 9, seed=1), (draw(BATCH, 9, seed=2) > 0).double()
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 
 
-def parts(kind: str, width: int, used: int) -> tuple[Pass, Context]:
+def parts(kind: str, width: int, used: int) -> tuple[ForwardPass, Context]:
     """A pass with `used` latents in a model of `width`, as the posteriors make it."""
     mask = (torch.arange(width) < used).double()
     mean, log_variance = MEAN[:, :width] * mask, LOG_VARIANCE[:, :width] * mask
@@ -64,7 +65,7 @@ def parts(kind: str, width: int, used: int) -> tuple[Pass, Context]:
         posterior = FullGaussian(mean, lower + torch.diag_embed((log_variance / 2).exp()))
     # One prior for each item, as a conditional one is.
     prior = DiagonalGaussian(0.5 * mean.flip(0), 0.5 * log_variance.flip(0))
-    result = Pass(posterior, posterior.sample(Z[:, :width]) * mask, Bernoulli().module()(LOGITS), prior)
+    result = ForwardPass(posterior, posterior.sample(Z[:, :width]) * mask, LIKELIHOOD(LOGITS), prior)
     return result, Context(torch.tensor(3), 100, mask, {"objective/prior": NOISE[:, :width]})
 
 
@@ -91,7 +92,7 @@ def test_strengths_as_tensors_give_the_same_numbers(name: str, kind: str) -> Non
 @every_objective
 def test_a_deterministic_code_costs_its_reconstruction(name: str) -> None:
     _, context = parts("diagonal", WIDER, WIDER)
-    result = Pass(Point(MEAN), MEAN, Bernoulli().module()(LOGITS), None)
+    result = ForwardPass(Point(MEAN), MEAN, LIKELIHOOD(LOGITS), None)
     terms = PAIRS[name][0](X, result, context)
     for term, values in terms.values.items():
         assert term == "reconstruction" or torch.equal(values, torch.zeros(BATCH, dtype=torch.float64)), term

@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal
 
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian, FullGaussian
 from vaescope.objectives import Beta, Context, MaximumEntropy
 
@@ -23,14 +23,15 @@ CHOLESKY = torch.diag_embed((LOG_VARIANCE / 2).exp()) + torch.randn(
     6, LATENTS, LATENTS, generator=GENERATOR, dtype=torch.float64
 ).tril(-1)
 LOGITS = torch.randn(6, 9, generator=GENERATOR, dtype=torch.float64)
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 PRIOR_LOG_VARIANCE = torch.randn(LATENTS, generator=GENERATOR, dtype=torch.float64)
 X = torch.randint(2, (6, 9), generator=GENERATOR).double()
 CONTEXT = Context(torch.tensor(0), 100, torch.ones(LATENTS, dtype=torch.float64))
 
 
-def a_pass(posterior: Any, prior_log_variance: Tensor = PRIOR_LOG_VARIANCE) -> Pass:
+def a_pass(posterior: Any, prior_log_variance: Tensor = PRIOR_LOG_VARIANCE) -> ForwardPass:
     prior = DiagonalGaussian(torch.zeros_like(prior_log_variance), prior_log_variance)
-    return Pass(posterior, Z, Bernoulli().module()(LOGITS), prior)
+    return ForwardPass(posterior, Z, LIKELIHOOD(LOGITS), prior)
 
 
 POSTERIORS = {"diagonal": DiagonalGaussian(MEAN, LOG_VARIANCE), "full": FullGaussian(MEAN, CHOLESKY)}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vaescope.likelihoods import Bernoulli
-from vaescope.models import Pass
+from vaescope.models import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives import Beta, Context
 from vaescope.priors import Standard
@@ -14,14 +14,15 @@ from vaescope.priors import Standard
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randint(2, (5, 4), generator=GENERATOR).double()
 LOGITS = torch.randn(5, 4, generator=GENERATOR, dtype=torch.float64)
+LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 MASK = torch.tensor([1.0, 1.0, 1.0, 0.0], dtype=torch.float64)
 
 
-def a_pass(scale: float = 1.0) -> tuple[Pass, torch.Tensor]:
+def a_pass(scale: float = 1.0) -> tuple[ForwardPass, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     mean = (scale * torch.randn(5, 4, generator=generator, dtype=torch.float64) * MASK).requires_grad_()
     posterior = DiagonalGaussian(mean, torch.zeros_like(mean))
-    return Pass(posterior, mean, Bernoulli().module()(LOGITS), Standard().module(4)(MASK)), mean
+    return ForwardPass(posterior, mean, LIKELIHOOD(LOGITS), Standard().module(4)(MASK)), mean
 
 
 def context(step: int = 0) -> Context:

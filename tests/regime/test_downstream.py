@@ -172,7 +172,7 @@ def test_the_result_is_frozen_and_flat(result: Downstream) -> None:
         (None, "codes hold neither factors nor labels: pass targets"),
         (FACTORS[:10], "targets must have one row for each of the 900 items"),
         (FACTORS + 0.5, r"targets must be whole numbers from 0, got \d\.5 for item 0"),
-        (FACTORS.astype(str), "targets must be numbers"),
+        (FACTORS.astype(str), "targets must hold real numbers"),
     ],
 )
 def test_bad_targets_are_named(targets: Any, sentence: str) -> None:

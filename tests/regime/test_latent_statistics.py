@@ -238,7 +238,7 @@ def test_statistics_that_differ_in_kind_are_not_merged() -> None:
 def test_a_bad_value_in_a_later_chunk_is_named_by_its_number_in_the_whole() -> None:
     mean, variance = some_codes()
     mean[123, 2] = np.nan
-    with pytest.raises(DataError, match="mean must be finite, but item 123, latent 2 holds nan"):
+    with pytest.raises(DataError, match="mean must be finite, got nan for item 123, latent 2"):
         LatentStatistics.of(mean, variance, chunk=50)
     with pytest.raises(DataError, match="item 123, latent 2"):
         LatentStatistics.over([(mean[:100], variance[:100]), (mean[100:], variance[100:])])

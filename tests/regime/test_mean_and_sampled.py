@@ -197,8 +197,8 @@ def with_value(value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("codes", "sentence"),
     [
-        ((MEAN, with_value(math.nan)), r"sample must hold finite numbers, got nan for item 17, latent 3"),
-        ((with_value(-math.inf), SAMPLE), r"mean must hold finite numbers, got -inf for item 17, latent 3"),
+        ((MEAN, with_value(math.nan)), r"sample must be finite, got nan for item 17, latent 3"),
+        ((with_value(-math.inf), SAMPLE), r"mean must be finite, got -inf for item 17, latent 3"),
         ((MEAN, SAMPLE[:, :5]), r"one shape, items x latents; got \(200, 6\) and \(200, 5\)"),
         ((MEAN[:1], SAMPLE[:1]), r"at least 2 items to vary, got 1"),
         ((MEAN[:6], SAMPLE[:6]), r"more items than latents.*got 6 items of 6 latents"),

@@ -149,10 +149,10 @@ def test_a_file_of_codes_keeps_the_prior(tmp_path: Path) -> None:
 def test_half_a_prior_and_a_prior_of_other_items_are_named(tmp_path: Path) -> None:
     mean, file = np.zeros((4, 2)), tmp_path / "codes.npz"
     np.savez(file, mean=mean, variance=mean + 1, prior_mean=mean)
-    with pytest.raises(DataError, match="prior_mean and prior_variance, or neither; it holds prior_mean alone"):
+    with pytest.raises(DataError, match=r"prior_mean and prior_variance .* prior_mean alone"):
         adapt(file)
     np.savez(file, mean=mean, variance=mean + 1, sample=mean, prior_mean=mean[:3], prior_variance=mean + 1)
-    with pytest.raises(DataError, match=r"prior_mean must be of the shape of mean, \(4, 2\), .* got .* \(3, 2\)"):
+    with pytest.raises(DataError, match=r"prior_mean must have the shape of mean, \(4, 2\), .* got .* \(3, 2\)"):
         Representation.load(file)
 
 

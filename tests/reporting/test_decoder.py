@@ -56,7 +56,7 @@ def build(
         posterior="deterministic" if model == "autoencoder" else "diagonal",
         likelihood=likelihood,
         initialisation="glorot",
-        condition=3 if getattr(MODELS[model], "condition_on", None) else 0,
+        condition=3 if MODELS[model].condition else 0,
     )
     return trained(architecture.build(shape, latents, seed=1))
 
@@ -129,7 +129,7 @@ def cases() -> dict[str, Case]:
 def coded(model: Any) -> Case:
     """Codes for a model, and the unit vectors of labels where it takes a condition."""
     z = torch.randn(ITEMS, len(model.latent_mask), generator=torch.Generator().manual_seed(2))
-    width = getattr(model, "condition_width", 0)
+    width = model.condition_width
     return model, z, torch.eye(width)[torch.arange(ITEMS) % width] if width else None
 
 
@@ -271,18 +271,18 @@ def test_the_size_limit_counts_characters(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class OwnDecoder(VectorDecoder):
-    """A user's, which may do anything."""
+    """A user's decoder, which may do anything."""
 
 
-class OwnModel(VAE):
-    """A user's, which decodes its own way."""
+class OwnModel(nn.Module):
+    """A user's model, which decodes in its own way."""
 
     def decode(self, z: Tensor, condition: Tensor | None = None) -> Any:
         return self.likelihood(-self.decoder(z))
 
 
 class OwnLikelihood(nn.Module):
-    """A user's."""
+    """A user's likelihood."""
 
 
 def with_part(**parts: nn.Module) -> Any:

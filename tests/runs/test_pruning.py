@@ -35,7 +35,7 @@ def made(folder: Path, data: Any = "digits", model: str = "vae", **parts: Any) -
     """A complete run whose types of latents are known: none is trained, and the passive one always says 0.7."""
     source = data if isinstance(data, str) else None
     opened: Dataset = open_dataset(data)
-    told = getattr(MODELS[model], "condition_on", None)
+    told = MODELS[model].condition
     posterior = {"posterior": "deterministic"} if model == "autoencoder" else {}
     condition = condition_width(opened, told) if told else 0
     architecture = Architecture(model, **{"net": NET, **posterior, **parts}, condition=condition)

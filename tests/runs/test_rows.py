@@ -16,7 +16,6 @@ import pytest
 
 import vaescope
 from vaescope.errors import NonFiniteError, RunError
-from vaescope.numerics import polarised
 from vaescope.objectives import Beta, BetaTC
 from vaescope.objectives.strengths import SCHEDULES, telling
 from vaescope.runs import Run, Store, columns, fit, fit_many, rows, summary
@@ -234,8 +233,7 @@ def test_listing_loads_no_torch(folder: Path) -> None:
     assert done.stdout.split() == ["3", "False"]
 
 
-def test_the_names_of_types_and_schedules_are_those_of_their_packages() -> None:
-    assert rows.TYPES == polarised.TYPES
+def test_the_names_of_schedules_are_those_of_their_package() -> None:
     assert columns.SCHEDULES == SCHEDULES
 
 

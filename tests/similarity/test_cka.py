@@ -153,7 +153,7 @@ def test_wrong_input_is_named() -> None:
             call(A, B[1:])
         with pytest.raises(DataError, match="a must be a table"):
             call(A[:, 0], B)
-        with pytest.raises(DataError, match="numpy array"):
+        with pytest.raises(DataError, match="real numbers"):
             call("a", B)
     with pytest.raises(DataError, match="at least 2 items"):
         linear_cka(A[:1], B[:1])

@@ -150,7 +150,7 @@ def test_wrong_input_is_named() -> None:
         all_pairs(tables, others=[np.ones((ITEMS, 2))])
     broken = tables[2].copy()
     broken[7, 1] = np.nan
-    with pytest.raises(DataError, match="decoder must hold finite numbers, got nan for item 7, feature 1"):
+    with pytest.raises(DataError, match="decoder must be finite, got nan for item 7, feature 1"):
         all_pairs({"encoder": tables[0], "decoder": broken})
     with pytest.raises(DataError, match="representation 0 has 120 and representation 2 has 119"):
         all_pairs([tables[0], tables[1], tables[2][1:]])

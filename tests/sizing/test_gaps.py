@@ -293,7 +293,7 @@ def test_a_model_of_the_users_own_without_parameters_is_read() -> None:
 def test_codes_that_diverged_are_named(gap: Gap) -> None:
     one = hand_made(items=30)
     one.codes.sample[4, 1] = math.nan
-    with pytest.raises(DataError, match="sample must hold finite numbers, got nan for item 4, latent 1"):
+    with pytest.raises(DataError, match="sample must be finite, got nan for item 4, latent 1"):
         read(gap, one)
 
 

@@ -18,13 +18,13 @@ def datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON for m
     rows = [
         {
             "name": name,
-            "items": source.items or None,
-            "shape": " x ".join(map(str, source.shape)),
-            "factors": ", ".join(source.factors),
-            "where": source.locate() or "not found: opening it fetches it or says how to get it",
-            "what": source.summary,
+            "items": entry.items or None,
+            "shape": " x ".join(map(str, entry.shape)),
+            "factors": ", ".join(entry.factors),
+            "where": entry.locate() or "not found: opening it fetches it or says how to get it",
+            "what": entry.summary,
         }
-        for name, source in sorted(DATASETS.items())
+        for name, entry in sorted(DATASETS.items())
     ]
     if json:
         print_json(rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.cli.tables import print_table
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 
 Row = dict[str, Any]
 # What is told of a run beside the settings that vary, the most telling first.
@@ -31,9 +32,7 @@ def measured_names(rows: Sequence[Row], folder: Path) -> set[str]:
 
 def is_outcome(name: str, measured: set[str]) -> bool:
     """Whether a column holds what came of training; others hold what was asked for."""
-    from vaescope.runs.rows import TYPES
-
-    return name in measured or name in ("status", "step", *TYPES) or name.startswith(ENDS)
+    return name in measured or name in ("status", "step", *VARIABLE_TYPES) or name.startswith(ENDS)
 
 
 def varies(rows: Sequence[Row], name: str) -> bool:

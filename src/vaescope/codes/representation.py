@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vaescope.codes.arrays import ArrayLike, as_tensor
+from vaescope.codes.factors import class_numbers
 from vaescope.codes.reading import numpy_archive
 from vaescope.errors import DataError
+from vaescope.numerics import counter
 
 REQUIRED = ("mean", "variance", "sample")
 PRIOR = ("prior_mean", "prior_variance")
@@ -19,10 +23,16 @@ PRIOR = ("prior_mean", "prior_variance")
 
 @dataclass(frozen=True)
 class Representation:
-    """One row for each item. `variance` is a variance: never its logarithm, never a standard deviation.
+    """The codes of a model for each item of a data set.
 
-    The prior's mean and variance are there where it is a Gaussian other than N(0, 1): a row for each item, or one
-    number for each latent.
+    Attributes:
+        mean: Means of the posteriors.
+        variance: Variances of the posteriors; not their logarithms, not standard deviations.
+        sample: One sample of each posterior.
+        factors: The factors of variation of each item, as whole numbers from 0.
+        labels: The class of each item.
+        prior_mean: The prior's means, one row per item or one number per latent; None for N(0, 1).
+        prior_variance: The prior's variances, likewise.
     """
 
     mean: Float[Tensor, "items latents"]
@@ -43,51 +53,88 @@ class Representation:
 
     @property
     def prior(self) -> tuple[Tensor, Tensor] | None:
-        """Mean and variance of the prior, where it is a Gaussian other than N(0, 1)."""
+        """Mean and variance of a Gaussian prior other than N(0, 1); None for N(0, 1)."""
         if self.prior_mean is None or self.prior_variance is None:
             return None
         return self.prior_mean, self.prior_variance
 
     def in_units_of_prior(self) -> Representation:
-        """The codes less the prior's mean, over its standard deviation: to these, the prior is N(0, 1)."""
-        if self.prior_mean is None or self.prior_variance is None:
+        """The codes minus the prior's mean, divided by its standard deviation: their prior is N(0, 1)."""
+        if self.prior is None:
             return self
-        mean, variance = (part.to(self.mean.device) for part in (self.prior_mean, self.prior_variance))
-        moved = {name: (getattr(self, name) - mean) / variance.sqrt() for name in ("mean", "sample")}
-        return replace(self, **moved, variance=self.variance / variance, prior_mean=None, prior_variance=None)
+        mean, variance = (part.to(self.mean.device) for part in self.prior)
+        return replace(
+            self,
+            mean=(self.mean - mean) / variance.sqrt(),
+            variance=self.variance / variance,
+            sample=(self.sample - mean) / variance.sqrt(),
+            prior_mean=None,
+            prior_variance=None,
+        )
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, ArrayLike], *, name: str = "codes", seed: int = 0) -> Representation:
+        """Codes in float64 on the CPU from arrays of any library.
+
+        Args:
+            arrays: The attributes by name. `mean` and `variance` are required; without `sample`, samples are drawn.
+            name: What error messages call the codes.
+            seed: Random seed for sampling.
+        """
+        given = {part: as_tensor(values, part) for part, values in arrays.items() if part in (*REQUIRED, *PRIOR)}
+        tables = {part: values.to("cpu", torch.float64).contiguous() for part, values in given.items()}
+        if "sample" not in tables and tables["mean"].shape == tables["variance"].shape and tables["mean"].ndim == 2:
+            tables["sample"] = _sample(tables["mean"], tables["variance"], seed)
+        _check_shapes(name, tables)
+        items = len(tables["mean"])
+        factors, labels = (
+            torch.from_numpy(class_numbers(arrays[part], items, name, part, ranks)) if part in arrays else None
+            for part, ranks in (("factors", (1, 2)), ("labels", (1,)))
+        )
+        return cls(**tables, factors=factors, labels=labels)
 
     def save(self, path: str | Path) -> None:
-        """Write the arrays that are there as an .npz archive, under exactly this name."""
+        """Write the arrays to an .npz archive at exactly this path."""
         arrays = {name: value.numpy() for name, value in vars(self).items() if value is not None}
         with Path(path).open("wb") as file:
             np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Representation:
-        """Read what `save` wrote."""
+        """Read what `save` wrote, in the types that were saved."""
         known = [field.name for field in fields(cls)]
         with numpy_archive(Path(path)) as archive:
-            arrays = {name: archive[name] for name in known if name in archive}
+            arrays = {name: as_tensor(archive[name], f"{path}: {name}") for name in known if name in archive}
         missing = [name for name in REQUIRED if name not in arrays]
         if missing:
             raise DataError(f"{path} must hold the arrays {', '.join(REQUIRED)}; {', '.join(missing)} is missing.")
-        for name, array in arrays.items():
-            _check_array(path, name, array, arrays["mean"])
-        return cls(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        _check_shapes(str(path), arrays)
+        return cls(**arrays)
 
 
-def _check_array(path: str | Path, name: str, array: np.ndarray, mean: np.ndarray) -> None:
-    """Numbers, one row for each item, and the codes of one shape."""
-    if array.dtype.kind not in "iuf":
-        raise DataError(f"{path}: {name} must hold numbers, got type {array.dtype}.")
-    if name in PRIOR and mean.ndim == 2:
-        if array.shape not in (mean.shape, mean.shape[1:]):
-            raise DataError(
-                f"{path}: {name} must be of the shape of mean, {mean.shape}, or hold one number for each latent, got "
-                f"the shape {array.shape}."
-            )
-    elif mean.ndim != 2 or len(array) != len(mean) or (name in REQUIRED and array.shape != mean.shape):
-        raise DataError(
-            f"{path}: mean, variance and sample must be of one shape, items x latents, with a row of factors and a "
-            f"label for each item; mean has the shape {mean.shape} and {name} {array.shape}."
-        )
+def _check_shapes(name: str, arrays: Mapping[str, Tensor]) -> None:
+    """Codes have one shape; other arrays have one row per item."""
+    mean = arrays["mean"]
+    if mean.ndim != 2:
+        raise DataError(f"{name}: mean must be a table, items x latents, got the shape {tuple(mean.shape)}.")
+    for part, values in arrays.items():
+        shape = tuple(values.shape)
+        if part in PRIOR:
+            if shape not in (tuple(mean.shape), tuple(mean.shape[1:])):
+                raise DataError(
+                    f"{name}: {part} must have the shape of mean, {tuple(mean.shape)}, or one number per latent, got "
+                    f"the shape {shape}."
+                )
+        elif shape[:1] != mean.shape[:1] or (part in REQUIRED and shape != mean.shape):
+            match = "be of one shape, items x latents" if part in REQUIRED else "have one row per item"
+            raise DataError(f"{name}: mean and {part} must {match}, got {tuple(mean.shape)} and {shape}.")
+    priors = [part for part in PRIOR if part in arrays]
+    if len(priors) == 1:
+        raise DataError(f"{name} must hold both {' and '.join(PRIOR)} or neither, got {priors[0]} alone.")
+
+
+def _sample(mean: Tensor, variance: Tensor, seed: int) -> Tensor:
+    rows = torch.arange(len(mean))
+    noise = counter.normal(torch.tensor(seed), "encode", torch.tensor(0), rows, mean.shape[1])
+    # A negative variance is an error that the diagnostics report with its place.
+    return mean + variance.clamp_min(0).sqrt() * noise.double()

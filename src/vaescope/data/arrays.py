@@ -1,35 +1,36 @@
-"""Data held in memory or memory-mapped: arrays, tensors, torch data sets; checked and hashed in one pass."""
+"""Data in memory or memory-mapped: arrays, tensors and torch data sets, checked and hashed in one pass."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from vaescope.codes.factors import codes_of
+from vaescope.codes.arrays import TORCH_TYPES, as_numpy
+from vaescope.codes.factors import class_numbers
 from vaescope.data.dataset import Dataset, Factors
-from vaescope.data.factors import factor_table_of, whole_label
+from vaescope.data.factors import class_number, factor_table_of
 from vaescope.errors import DataError
 from vaescope.progress import follow
 
 CHUNK_BYTES = 16 * 2**20
-LONG_BYTES = 2**30
-LONG_ITEMS = 500
-TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
-LARGEST = float(np.finfo(np.float32).max)
+PROGRESS_BAR_BYTES = 2**30
+PROGRESS_BAR_ITEMS = 500
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, repr=False)
 class ArrayDataset(Dataset):
-    """Items as they were given, in memory or memory-mapped, made float32 a batch at a time.
+    """Items stored as they were given, in memory or memory-mapped, and converted to float32 by the batch.
 
-    Whole-number pixels are divided by 255 on the way out; vectors come out as they are.
+    Integer pixels are divided by 255; vectors keep their values.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ArrayDataset(Dataset):
     labels: Int[Tensor, "items"] | None = None
     factor_table: Factors | None = None
     factor_codes: Int[Tensor, "items factors"] | None = None
+    grid: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -47,11 +49,11 @@ class ArrayDataset(Dataset):
         if isinstance(self.items, Tensor):
             rows = self.items[index.to(self.items.device)]
         else:
-            rows = _native(self.items[index.cpu().numpy()], self.is_image)
-        # Moved before it is widened: a byte per pixel crosses to the accelerator, not four.
+            rows = _as_tensor(self.items[index.cpu().numpy()], self.is_image)
+        # Moved before it is converted: one byte per pixel crosses to the accelerator, not four.
         moved = rows.to(index.device).reshape(len(index), *self.shape)
         if self.is_image and rows.dtype == torch.uint8:
-            return pixel_shares(moved)
+            return scale_pixels(moved)
         return moved.to(torch.float32).contiguous()
 
     def to(self, device: torch.device | str) -> ArrayDataset:
@@ -59,7 +61,7 @@ class ArrayDataset(Dataset):
             return replace(self, items=self.items.to(device))
         if torch.device(device).type == "cpu":
             return self
-        return replace(self, items=_native(self.items, self.is_image).to(device))
+        return replace(self, items=_as_tensor(self.items, self.is_image).to(device))
 
     @property
     def fingerprint(self) -> str:
@@ -70,11 +72,19 @@ class ArrayDataset(Dataset):
         return self.factor_codes
 
 
-def pixel_shares(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Whole-number pixels over 255 in float32, the same bits on every device.
+def as_grid(dataset: ArrayDataset) -> ArrayDataset:
+    """The same data set, marked as a grid if its items are all combinations of its factor values, in order."""
+    table, codes = dataset.factor_table, dataset.factor_codes
+    if table is None or codes is None or table.cells != len(dataset):
+        return dataset
+    return replace(dataset, grid=torch.equal(table.index(codes.to(torch.int64)), torch.arange(len(dataset))))
 
-    On an accelerator a division by a number becomes a product with its inverse, which rounds half of the 256 values
-    otherwise; in float64 neither shows.
+
+def scale_pixels(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Integer pixels divided by 255 in float32, with the same bits on every device.
+
+    An accelerator turns a division by a constant into a product with its inverse, which rounds half of the 256 values
+    differently. In float64 neither rounding shows.
     """
     if pixels.is_cuda:
         return (pixels.to(torch.float64) * (1 / 255)).to(torch.float32).contiguous()
@@ -82,121 +92,111 @@ def pixel_shares(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def from_array(
-    array: Any,
+    array: npt.ArrayLike | Tensor,
     name: str = "array",
     *,
-    labels: Any = None,
-    factors: Any = None,
+    labels: npt.ArrayLike | Tensor | None = None,
+    factors: npt.ArrayLike | Tensor | None = None,
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
-    """A data set of the rows of an array or tensor, which is kept, not copied.
+    """A data set of the rows of an array or tensor, which is shared, not copied.
 
-    `items x dimensions` holds vectors; `items x height x width`, `items x height x width x channels` and
-    `items x channels x height x width` hold images with 1 or 3 channels: truth values, integers in 0..255 or
-    floats in [0, 1]. `image=False` takes each item as one vector whatever its shape.
+    Args:
+        array: Vectors as items x dimensions, or images as items x height x width, items x height x width x channels
+            or items x channels x height x width, with 1 or 3 channels. Pixels are booleans, integers in 0..255 or
+            floats in [0, 1].
+        labels: One class number for each item.
+        factors: Factor codes, items x factors, as integers from 0.
+        factor_names: Names of the columns of `factors`. Default: factor 0, factor 1, ...
+        image: False to treat each item as a vector, whatever its shape. Default: decided by the shape.
     """
-    rows = _numbers(array, name)
+    rows = as_numpy(array, f"{name}: items", booleans=True)
     if rows.ndim < 2:
         raise DataError(
             f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}. "
-            "Reshape it, with array[:, None] if each item is one number."
+            "Reshape it; use array[:, None] if each item is one number."
         )
     if len(rows) < 2:
-        raise _too_few(name, len(rows))
+        raise _too_few_items(name, len(rows))
     if 0 in rows.shape:
-        raise DataError(f"{name}: an item must hold at least one number, got an array of shape {rows.shape}.")
+        raise DataError(f"{name}: an item must contain at least one number, got an array of shape {rows.shape}.")
     rows, shape = _arrange(rows, name, image)
     minimum, maximum, digest = _inspect(rows, name)
     if len(shape) == 3:
         rows = _as_pixels(rows, name, minimum, maximum)
-    label_codes = None if labels is None else torch.from_numpy(codes_of(labels, len(rows), name, "labels", 1))
+    label_codes = None if labels is None else torch.from_numpy(class_numbers(labels, len(rows), name, "labels", (1,)))
     table, factor_codes = factor_table_of(factors, factor_names, len(rows), name)
-    return ArrayDataset(name, _held(rows), shape, digest, label_codes, table, factor_codes)
+    return ArrayDataset(name, _storage(rows), shape, digest, label_codes, table, factor_codes)
 
 
-def from_torch_dataset(dataset: Any, name: str | None = None, *, image: bool | None = None) -> ArrayDataset:
-    """A data set of the items of a map-style torch Dataset, read once; of a tuple the second is the label."""
+def from_torch_dataset(
+    dataset: torch.utils.data.Dataset[object], name: str | None = None, *, image: bool | None = None
+) -> ArrayDataset:
+    """The items of a map-style torch Dataset, read once; the second entry of a tuple is the label."""
     name = type(dataset).__name__ if name is None else name
-    if not hasattr(dataset, "__len__"):
-        raise DataError(f"{name}: a torch Dataset must have a length; collect a stream in an array first.")
+    if not isinstance(dataset, Sized):
+        raise DataError(f"{name}: a torch Dataset must have a length; collect the items of a stream in an array first.")
     items = len(dataset)
     if items < 2:
-        raise _too_few(name, items)
-    first, label = _entry(dataset[0], name, 0)
+        raise _too_few_items(name, items)
+    first, label = _item_and_label(dataset[0], name, 0)
     rows = np.empty((items, *first.shape), first.dtype)
     labels = None if label is None else np.empty(items, np.int64)
-    for position in follow(range(items), f"reading {name}", items, long=items > LONG_ITEMS):
-        item, label = _entry(dataset[position], name, position)
+    for position in follow(range(items), f"reading {name}", items, long=items > PROGRESS_BAR_ITEMS):
+        item, label = _item_and_label(dataset[position], name, position)
         if (item.shape, item.dtype) != (first.shape, first.dtype):
             raise DataError(
                 f"{name}: all items must have the shape and type of the first, {first.shape} {first.dtype}; "
-                f"item {position} has {item.shape} {item.dtype}. Bring them to one size and type."
+                f"item {position} has {item.shape} {item.dtype}. Convert them to one shape and type."
             )
         rows[position] = item
         if labels is not None:
-            labels[position] = whole_label(label, name, position)
+            labels[position] = class_number(label, name, position)
     return from_array(rows, name, labels=labels, image=image)
 
 
 def fingerprint_of(path: Path) -> str:
-    """The SHA-256 of a file's content."""
-    digest = hashlib.sha256()
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
-        while block := file.read(CHUNK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _too_few(name: str, items: int) -> DataError:
-    return DataError(f"{name}: at least 2 items are needed, to train on and to hold out, got {items}.")
+def _too_few_items(name: str, items: int) -> DataError:
+    return DataError(f"{name}: a data set needs at least 2 items, one to train on and one to hold out, got {items}.")
 
 
 def _is_mapped(rows: np.ndarray) -> bool:
-    """Whether an array still lies in a mapped file: a copy of such an array keeps its class, not its file."""
+    """Whether an array is backed by a file; a copy of a memory map keeps its class, but not its file."""
     return isinstance(rows, np.memmap) and rows.filename is not None
 
 
-def _numbers(array: Any, name: str) -> np.ndarray:
-    """The array as real numbers, still mapped if it was."""
-    if isinstance(array, Tensor):
-        tensor = array.detach().cpu()
-        array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-    if isinstance(array, np.ma.MaskedArray):
-        raise DataError(f"{name}: items must be known numbers, got a masked array. Fill in or drop items.")
-    rows = array if isinstance(array, np.memmap) else np.asarray(array)
-    if not (np.issubdtype(rows.dtype, np.number) or rows.dtype == bool):
-        raise DataError(f"{name}: items must be numbers, got type {rows.dtype}. Convert to float or uint8.")
-    if np.iscomplexobj(rows):
-        raise DataError(f"{name}: items must be real numbers, got {rows.dtype}. Take the real part.")
-    return rows
-
-
-def _native(rows: np.ndarray, is_image: bool) -> Tensor:
-    """Rows of any numeric type as a tensor: pixels in whole numbers as bytes, all else as float32."""
+def _as_tensor(rows: np.ndarray, is_image: bool) -> Tensor:
+    """Rows of any numeric type as a tensor: integer pixels as bytes, everything else as float32."""
     whole = is_image and np.issubdtype(rows.dtype, np.integer)
     kind = np.uint8 if whole else np.bool_ if rows.dtype == bool else np.float32
     return torch.from_numpy(np.require(rows, kind, ["C_CONTIGUOUS", "WRITEABLE"]))
 
 
-def _held(rows: np.ndarray) -> np.ndarray | Tensor:
-    """A tensor on the same memory where torch can have one, as it gathers faster; else the array itself."""
+def _storage(rows: np.ndarray) -> np.ndarray | Tensor:
+    """A tensor on the same memory where torch supports it, because it is faster to index; else the array itself."""
     plain = rows.flags.writeable and rows.dtype.isnative and min(rows.strides) >= 0 and not _is_mapped(rows)
     return torch.from_numpy(rows) if plain and rows.dtype.name in TORCH_TYPES else rows
 
 
-def _entry(entry: Any, name: str, position: int) -> tuple[np.ndarray, Any]:
-    """The item of one entry of a torch Dataset and its label, or None."""
-    pair = isinstance(entry, (tuple, list))
-    item = _numbers(entry[0] if pair else entry, f"{name}, item {position}")
-    return item, entry[1] if pair and len(entry) > 1 else None
+def _item_and_label(entry: object, name: str, position: int) -> tuple[np.ndarray, object]:
+    """The item of one entry of a torch Dataset, and its label or None."""
+    item, label = entry, None
+    if isinstance(entry, tuple | list):
+        item, label = entry[0], entry[1] if len(entry) > 1 else None
+    return as_numpy(item, f"{name}, item {position}", booleans=True), label
 
 
 def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The rows as vectors or as channels x height x width (views where possible), and an item's shape."""
+    """The rows as vectors or as channels x height x width (views where possible), and the shape of an item."""
     if rows.ndim == 2:
         if image:
-            raise DataError(f"{name}: images need height and width, got rows of {rows.shape[1]}. Reshape them.")
+            raise DataError(f"{name}: images need height and width, got rows of {rows.shape[1]} numbers. Reshape them.")
         return rows, (rows.shape[1],)
     if image is False:
         return rows.reshape(len(rows), -1), (int(np.prod(rows.shape[1:])),)
@@ -207,45 +207,40 @@ def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarra
     if rows.ndim != 4 or rows.shape[1] not in (1, 3):
         raise DataError(
             f"{name}: images must have 1 or 3 channels, first or last, got items of shape {rows.shape[1:]}. "
-            "Pass image=False to take each item as one vector."
+            "Pass image=False to treat each item as a vector."
         )
     return rows, rows.shape[1:]
 
 
 def _inspect(rows: np.ndarray, name: str) -> tuple[float, float, str]:
-    """The least and the greatest number and a hash of the content, a few megabytes at a time."""
+    """The minimum, the maximum and a hash of the content, computed a few megabytes at a time."""
     digest = hashlib.sha256(f"{rows.dtype.str}{rows.shape}".encode())
     stride = max(1, CHUNK_BYTES // rows[0].nbytes)
     starts = range(0, len(rows), stride)
     minimum, maximum = np.inf, -np.inf
-    for start in follow(starts, f"checking {name}", len(starts), long=rows.nbytes > LONG_BYTES):
+    for start in follow(starts, f"checking {name}", len(starts), long=rows.nbytes > PROGRESS_BAR_BYTES):
         chunk = np.ascontiguousarray(rows[start : start + stride])
         low, high = float(chunk.min()), float(chunk.max())
-        if not (low >= -LARGEST and high <= LARGEST):
-            bad = ~(np.abs(chunk.reshape(len(chunk), -1)) <= LARGEST).all(1)
+        if not (low >= -MAX_FLOAT32 and high <= MAX_FLOAT32):
+            bad = ~(np.abs(chunk.reshape(len(chunk), -1)) <= MAX_FLOAT32).all(1)
             raise DataError(
-                f"{name}: every number must be finite in single precision, item {start + int(bad.argmax())} "
-                "holds a NaN, an infinity or more than 3e38. Drop such items or fill them in."
+                f"{name}: every number must be finite in single precision, but item {start + int(bad.argmax())} "
+                "contains a NaN, an infinity or a number above 3e38. Drop such items or fill in the values."
             )
         minimum, maximum = min(minimum, low), max(maximum, high)
         digest.update(chunk.data)
     if minimum == maximum:
-        raise DataError(f"{name}: the items must differ, all are {minimum:g}. Check how they were read.")
+        raise DataError(f"{name}: the items must differ, but all numbers are {minimum:g}. Check how they were read.")
     return minimum, maximum, digest.hexdigest()
 
 
 def _as_pixels(rows: np.ndarray, name: str, minimum: float, maximum: float) -> np.ndarray:
-    """Whole-number pixels in 0..255, as uint8 if in memory; floats in [0, 1] and truth values as they are."""
-    if np.issubdtype(rows.dtype, np.integer):
-        if minimum < 0 or maximum > 255:
-            raise DataError(
-                f"{name}: whole-number pixels must lie in 0..255, got {minimum:g}..{maximum:g}. Rescale them "
-                "or pass image=False to take each item as a vector."
-            )
-        return rows if _is_mapped(rows) else rows.astype(np.uint8, copy=False)
-    if minimum < 0 or maximum > 1:
+    """Integer pixels in 0..255, as uint8 if in memory; floats in [0, 1] and booleans unchanged."""
+    integers = bool(np.issubdtype(rows.dtype, np.integer))
+    if minimum < 0 or maximum > (255 if integers else 1):
+        allowed = "integer pixels must lie in 0..255" if integers else "float pixels must lie in [0, 1]"
         raise DataError(
-            f"{name}: pixels given as floats must lie in [0, 1], got {minimum:g}..{maximum:g}. Divide by the "
-            "largest value, or pass image=False to take each item as a vector."
+            f"{name}: {allowed}, got {minimum:g}..{maximum:g}. Rescale them, or pass image=False to treat each item "
+            "as a vector."
         )
-    return rows
+    return rows.astype(np.uint8, copy=False) if integers and not _is_mapped(rows) else rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -12,8 +12,9 @@ from torch.nn.functional import one_hot
 from vaescope.data.dataset import Dataset
 from vaescope.errors import DataError, unknown_name
 
-LABEL, FACTORS = "label", "factors"
-KINDS = (LABEL, FACTORS)
+ConditionKind = Literal["label", "factors"]
+KINDS: tuple[ConditionKind, ...] = get_args(ConditionKind)
+LABEL, FACTORS = KINDS
 
 
 @runtime_checkable
@@ -21,7 +22,7 @@ class TakesCondition(Protocol):
     """A model that declares its condition."""
 
     @property
-    def condition_on(self) -> str | None:
+    def condition(self) -> ConditionKind | None:
         """'label', 'factors', or None for an unconditional model."""
 
     @property
@@ -33,9 +34,20 @@ def conditions_of(
     model: object, data: Dataset, device: torch.device | str = "cpu"
 ) -> Float[Tensor, "items width"] | None:
     """The condition of every item for `model`, on `device`; None if the model is unconditional."""
-    if not isinstance(model, TakesCondition) or model.condition_on is None:
+    if not isinstance(model, TakesCondition) or model.condition is None:
         return None
-    return condition_table(data, model.condition_on, model.condition_width).to(device)
+    return condition_table(data, model.condition, model.condition_width).to(device)
+
+
+def checked_condition(condition: Tensor | None, width: int, kind: str = "condition") -> Float[Tensor, "items width"]:
+    """The condition if it has `width` columns; an error that says what must be passed otherwise."""
+    if condition is None or condition.shape[1:] != (width,):
+        got = "none" if condition is None else f"shape {tuple(condition.shape)}"
+        raise DataError(
+            f"the {kind} of each item must be given as {width} numbers, got {got}. Pass a tensor of items x {width} "
+            "or encode a data set, which has the conditions of its items."
+        )
+    return condition
 
 
 def condition_width(data: Dataset, kind: str) -> int:
@@ -55,7 +67,7 @@ def condition_table(data: Dataset, kind: str, width: int) -> Float[Tensor, "item
     found = condition_width(data, kind)
     # A model with more classes accepts data with fewer; factors are scaled one by one and must match.
     if found > width or (kind == FACTORS and found < width):
-        what = {LABEL: f"at most {width} classes", FACTORS: f"{width} varying factors"}[kind]
+        what = f"at most {width} classes" if kind == LABEL else f"{width} varying factors"
         raise DataError(
             f"{data.name} must have {what}, as the model was built for, got {found}. Use data like those it was "
             "trained on."

@@ -1,4 +1,4 @@
-"""The Dataset contract: items by index, factors and labels beside them, deterministic splits."""
+"""The Dataset contract: items by index, with their factors and labels, and deterministic splits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -16,10 +15,13 @@ from torch import Tensor
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import counter
 
+MAX_SEED = 2**63 - 1
+"""Seeds of random numbers are 64-bit integers."""
+
 
 @dataclass(frozen=True)
 class Factors:
-    """The generative factors of a data set: names, and how many values each takes."""
+    """Names of the generative factors of a data set, and the number of values of each."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -30,14 +32,14 @@ class Factors:
         return math.prod(self.sizes)
 
     def index(self, codes: Int[Tensor, "items factors"]) -> Int[Tensor, "items"]:
-        """The position of each combination when the last factor varies fastest."""
+        """The position of each combination of values; the last factor varies fastest."""
         result = torch.zeros(len(codes), dtype=torch.int64, device=codes.device)
         for column, size in enumerate(self.sizes):
             result = result * size + codes[:, column]
         return result
 
     def codes(self, index: Int[Tensor, "items"]) -> Int[Tensor, "items factors"]:
-        """The combination at each position; the inverse of `index`."""
+        """The combination of values at each position; the inverse of `index`."""
         columns = []
         for size in reversed(self.sizes):
             columns.append(index % size)
@@ -46,14 +48,16 @@ class Factors:
 
 
 class Dataset(ABC):
-    """Items that can be asked for by index, on any device.
+    """Items that are read by index, on any device.
+
+    A data set never holds a float copy of all its items: `batch` converts the items it returns.
 
     Attributes:
-        name: how the user named it.
-        shape: (channels, height, width) of an image, or (dimensions,) of a vector.
-        factor_table: names and sizes of the generative factors, or None.
-        grid: whether item i is the i-th combination of all factor values, each there exactly once.
-        labels: one class number per item, or None.
+        name: The name under which the user opened it.
+        shape: The shape of an item: (channels, height, width) for images, (dimensions,) for vectors.
+        factor_table: Names and sizes of the generative factors, or None.
+        grid: Whether item i is the i-th combination of all factor values, each exactly once.
+        labels: One class number for each item, or None.
     """
 
     name: str
@@ -68,20 +72,20 @@ class Dataset(ABC):
 
     @abstractmethod
     def batch(self, index: Int[Tensor, "batch"]) -> Float[Tensor, "batch ..."]:
-        """The items at `index`, float32, in [0, 1] for images, on the index's device."""
+        """The items at `index` in float32, on the device of `index`; pixels lie in [0, 1]."""
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Dataset:
-        """The same data set with whatever it stores held on `device`."""
+        """The same data set, stored on `device`."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A hash that changes when an item changes: it enters the identity of a run."""
+        """A hash of the items; it is part of the identity of a run."""
 
     @property
     def factors(self) -> Int[Tensor, "items factors"] | None:
-        """The factor codes of every item (int16), or None."""
+        """The factor codes of every item, or None; int16 unless a factor has too many values."""
         if self.factor_table is None or not self.grid:
             return None
         return self.factor_table.codes(torch.arange(len(self))).to(torch.int16)
@@ -93,27 +97,35 @@ class Dataset(ABC):
 
     @property
     def dimensions(self) -> int:
-        """The number of numbers in one item."""
+        """The number of values in one item."""
         return math.prod(self.shape)
 
     def chunks(self, size: int, device: torch.device | str = "cpu") -> Iterator[Float[Tensor, "chunk ..."]]:
-        """All items in order, `size` at a time."""
+        """All items in order, `size` items at a time."""
         for start in range(0, len(self), size):
             yield self.batch(torch.arange(start, min(start + size, len(self)), device=device))
 
     def split(self, held_out: float | int = 0.1, seed: int = 0) -> tuple[Subset, Subset]:
-        """Two disjoint parts, drawn by `seed` alone: the rest, and `held_out` (a share, or a number of items)."""
+        """Split the items into a training part and a held-out part.
+
+        Args:
+            held_out: The size of the held-out part: a share if a float, a number of items if an int.
+            seed: Determines the split, together with the number of items.
+
+        Returns:
+            The training part and the held-out part, each in the original order.
+        """
         count = round(held_out * len(self)) if isinstance(held_out, float) else held_out
         if not 0 < count < len(self):
             raise ConfigurationError(
-                f"held_out must leave at least one item on each side of {len(self)} items, got {held_out!r}. "
+                f"held_out must leave at least one item in each part of the {len(self)} items, got {held_out!r}. "
                 "Pass a share between 0 and 1, or a smaller number of items."
             )
         order = counter.permutation(torch.tensor(seed), "split", torch.tensor(0), len(self))
         return Subset.of(self, order[count:].sort().values), Subset.of(self, order[:count].sort().values)
 
     def draw(self, count: int, seed: int = 0) -> Dataset:
-        """At most `count` items, drawn by `seed` and in their old order; sorted sets are not cut at their beginning."""
+        """A random sample of at most `count` items, in their original order."""
         if count >= len(self):
             return self
         order = counter.permutation(torch.tensor(seed), "draw", torch.tensor(0), len(self))
@@ -126,7 +138,7 @@ class Dataset(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Subset(Dataset):
-    """Some items of another data set, in a given order."""
+    """Some items of another data set, in the order of `index`."""
 
     base: Dataset
     index: Int[Tensor, "items"]
@@ -139,10 +151,10 @@ class Subset(Dataset):
     def of(cls, base: Dataset, index: Int[Tensor, "items"]) -> Subset:
         """The items of `base` at `index`."""
         if len(index) == 0:
-            raise DataError(f"a subset needs at least one item, got an empty index into {base.name!r}.")
+            raise DataError(f"A subset needs at least one item, got an empty index into {base.name!r}.")
         if int(index.min()) < 0 or int(index.max()) >= len(base):
             raise DataError(
-                f"the index of a subset must lie in 0..{len(base) - 1} (the items of {base.name!r}), "
+                f"The index of a subset of {base.name!r} must lie in 0..{len(base) - 1}, "
                 f"got {int(index.min())}..{int(index.max())}."
             )
         labels = None if base.labels is None else base.labels[index.to(base.labels.device)]
@@ -171,8 +183,8 @@ class Subset(Dataset):
         return None if whole is None else whole[self.index.cpu()]
 
 
-def describe(dataset: Dataset) -> dict[str, Any]:
-    """What a configuration keeps of a data set."""
+def describe(dataset: Dataset) -> dict[str, object]:
+    """The facts about a data set that a run's configuration records."""
     return {
         "name": dataset.name,
         "items": len(dataset),

@@ -1,4 +1,4 @@
-"""One file over HTTP, with a progress bar."""
+"""Downloading one file over HTTP, with a progress bar."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from vaescope.progress import Report, progress_bar
 
 
 def fetch(url: str, target: Path, title: str) -> None:
-    """Writes what lies at `url` to `target`; the package pooch must be installed."""
+    """Download `url` to `target`; the package pooch must be installed."""
     import pooch
 
     with progress_bar(title, 100) as report:
-        pooch.HTTPDownloader(progressbar=_Meter(report))(url, str(target), None)
+        pooch.HTTPDownloader(progressbar=_PercentMeter(report))(url, str(target), None)
 
 
-class _Meter:
-    """Tells a progress bar in percent what pooch tells in bytes: pooch sets `total`, then calls these methods."""
+class _PercentMeter:
+    """Converts the bytes that pooch reports to the percents of a progress bar; pooch sets `total` itself."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -25,7 +25,7 @@ class _Meter:
         self.done = 0
 
     def update(self, amount: int) -> None:
-        # The last piece is announced whole, and a server need not say how much will come.
+        # The last block is reported in full size, and a server may not say how many bytes it will send.
         self.done = min(self.done + amount, self.total or sys.maxsize)
         percent = 100 * self.done // self.total if self.total else 0
         self.report(percent, f"{self.done / 1e6:.1f} MB")
@@ -34,4 +34,4 @@ class _Meter:
         self.done = 0
 
     def close(self) -> None:
-        """Nothing: the bar ends with the block that shows it."""
+        """Do nothing: the progress bar ends with its block."""

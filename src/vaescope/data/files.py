@@ -1,17 +1,19 @@
-"""The user's own files: arrays saved by numpy, tables, and folders of images."""
+"""Data sets from files and folders: arrays saved by numpy, tables of numbers, folders of images."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+from torch import Tensor
 
 from vaescope.codes.reading import numpy_archive, reading
-from vaescope.data.arrays import LONG_ITEMS, ArrayDataset, from_array
+from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
 from vaescope.data.tables import open_csv
 from vaescope.errors import DataError
@@ -23,18 +25,18 @@ LABEL_KEYS = ("labels", "y")
 FACTOR_KEYS = ("factors", "latents_classes")
 NPY_MAGIC = b"\x93NUMPY"
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
-def opener(path: Path) -> Callable[..., ArrayDataset]:
-    """The function that opens a file or folder of this kind."""
+def opener_of(path: Path) -> Callable[..., ArrayDataset]:
+    """The function that opens a folder, or a file with this suffix."""
     if path.is_dir():
         return open_folder
     if path.suffix.lower() not in OPENERS:
         raise DataError(
-            f"{path} must be a folder of images or a file of type {', '.join(OPENERS)}; got {path.suffix!r}. "
-            "Save the data as one of these, or pass an array."
+            f"{path} must be a folder of images or a file of type {', '.join(OPENERS)}, got {path.suffix!r}. "
+            "Save the data in one of these formats, or pass an array."
         )
     return OPENERS[path.suffix.lower()]
 
@@ -42,16 +44,16 @@ def opener(path: Path) -> Callable[..., ArrayDataset]:
 def open_npy(
     path: Path,
     *,
-    labels: Any = None,
-    factors: Any = None,
+    labels: npt.ArrayLike | Tensor | None = None,
+    factors: npt.ArrayLike | Tensor | None = None,
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
-    """The rows of an array saved by numpy; they stay on disk and are read a batch at a time."""
+    """The rows of an array saved by numpy; they stay on disk and are read by the batch."""
     with reading(path, "a .npy file of numbers"):
         with path.open("rb") as file:
             if file.read(len(NPY_MAGIC)) != NPY_MAGIC:
-                raise ValueError("it does not begin like one")
+                raise ValueError("it does not start like one")
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     return from_array(rows, str(path), labels=labels, factors=factors, factor_names=factor_names, image=image)
 
@@ -65,16 +67,20 @@ def open_npz(
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
-    """One array of a numpy archive, with the labels and factors beside it.
+    """One array of a numpy archive, with labels and factors from the same archive.
 
-    The data are the array called `key`, or the only one that is neither labels nor factors, or the only one
-    called images, imgs, x, data or arr_0. Labels are called labels or y, factors factors or latents_classes,
-    unless named here; False leaves them out.
+    Args:
+        key: The array of the items. Default: the only array that is neither labels nor factors, or the only one
+            called images, imgs, x, data or arr_0.
+        labels: The array of the labels, or False for none. Default: the array called labels or y, if there is one.
+        factors: The array of the factors, or False for none. Default: the array called factors or latents_classes,
+            if there is one.
+        factor_names, image: As in `from_array`.
     """
     with numpy_archive(path) as archive:
         keys = [name for name in archive.files if name != key]
-        label_key = _beside(path, keys, LABEL_KEYS, labels, "labels")
-        factor_key = _beside(path, keys, FACTOR_KEYS, factors, "factors")
+        label_key = _optional_key(path, keys, LABEL_KEYS, labels, "labels")
+        factor_key = _optional_key(path, keys, FACTOR_KEYS, factors, "factors")
         data_key = _data_key(path, archive.files, key, {label_key, factor_key})
         rows = archive[data_key]
         label_rows = None if label_key is None else archive[label_key]
@@ -83,13 +89,15 @@ def open_npz(
 
 
 def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = None) -> ArrayDataset:
-    """The png and jpg images of a folder, by name; its subfolders, if the images lie there, give the labels.
+    """The PNG and JPEG images of a folder, sorted by name; if they are in subfolders, each subfolder is a class.
 
-    `size` (height, width) resizes them; `colour` asks for 3 channels or for 1, else any colour file decides.
+    Args:
+        size: Resize the images to (height, width), or to a square. Default: their common size.
+        colour: True for 3 channels, False for 1. Default: 3 if any image is in colour.
     """
     paths, labels = _image_paths(path)
     if size is None or colour is None:
-        probes = list(_each(probe_image, paths, f"looking at {path}"))
+        probes = list(_map_in_threads(probe_image, paths, f"checking {path}"))
         colour = any(in_colour for in_colour, _ in probes) if colour is None else colour
         size = _common_size(path, paths, [shape for _, shape in probes]) if size is None else size
     height, width = height_and_width(size)
@@ -99,7 +107,7 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
     def fill(position: int) -> None:
         pixels[position] = read_image(paths[position], colour=channels == 3, size=(height, width))
 
-    for _ in _each(fill, range(len(paths)), f"reading {path}"):
+    for _ in _map_in_threads(fill, range(len(paths)), f"reading {path}"):
         pass
     return from_array(pixels, str(path), labels=labels)
 
@@ -112,23 +120,25 @@ OPENERS: dict[str, Callable[..., ArrayDataset]] = {
 }
 
 
-def _each(function: Callable[[Given], Made], given: Iterable[Given], title: str) -> Iterator[Made]:
-    """The function of each thing, in order, computed by several threads, as decoding leaves Python free."""
-    things = list(given)
+def _map_in_threads(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument], title: str
+) -> Iterator[Result]:
+    """The results in order; threads help because decoding an image releases Python's lock."""
     with ThreadPoolExecutor() as pool:
-        yield from follow(pool.map(function, things), title, len(things), long=len(things) > LONG_ITEMS)
+        results = pool.map(function, arguments)
+        yield from follow(results, title, len(arguments), long=len(arguments) > PROGRESS_BAR_ITEMS)
 
 
-def _beside(
+def _optional_key(
     path: Path, keys: list[str], usual: tuple[str, ...], asked: str | Literal[False] | None, what: str
 ) -> str | None:
-    """The key of the labels or factors of an archive, or None."""
+    """The key of the labels or factors in an archive, or None."""
     if asked is False:
         return None
     found = [name for name in keys if (name in usual if asked is None else name == asked)]
     if len(found) > 1 or (asked is not None and not found):
         raise DataError(
-            f"{path}: {what}= must be one of its arrays {', '.join(keys)}, or False for none; got {asked!r}."
+            f"{path}: {what} must be one of the arrays {', '.join(keys)}, or False for none, got {asked!r}."
         )
     return found[0] if found else None
 
@@ -140,25 +150,25 @@ def _data_key(path: Path, keys: list[str], asked: str | None, taken: set[str | N
         if len(candidates) == 1:
             return candidates[0]
     raise DataError(
-        f"{path}: one array of the archive must hold the items, got {', '.join(keys) or 'an empty archive'}"
-        f"{'' if asked is None else f' and key={asked!r}'}. Name the one with key=."
+        f"{path}: one array of the archive must contain the items, got {', '.join(keys) or 'an empty archive'}"
+        f"{'' if asked is None else f' and key={asked!r}'}. Name it with key=."
     )
 
 
 def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
-    """The images of a folder in order and, if they lie in subfolders, the number of each one's subfolder."""
+    """The images of a folder in order and, if they are in subfolders, the number of the subfolder of each."""
     direct = _images_in(folder)
     subfolders = sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")
     classes = [images for images in map(_images_in, subfolders) if images]
     if direct and classes:
         raise DataError(
-            f"{folder}: images must lie in the folder or in subfolders, one for each class, got both: "
-            f"{direct[0].name} and {classes[0][0].relative_to(folder)}. Move one of the two away."
+            f"{folder}: images must be in the folder or in one subfolder for each class, got both: "
+            f"{direct[0].name} and {classes[0][0].relative_to(folder)}. Move one of the two."
         )
     if not direct and not classes:
         raise DataError(
-            f"{folder}: a folder of data must hold images ({', '.join(IMAGE_SUFFIXES)}), there or one level "
-            "below, got none. Give the folder that holds them."
+            f"{folder} must contain images ({', '.join(IMAGE_SUFFIXES)}), directly or in its subfolders, got none. "
+            "Pass the folder that contains them."
         )
     if direct:
         return direct, None
@@ -166,7 +176,7 @@ def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    """The image files by name; hidden ones are other programs' notes, not images."""
+    """The image files sorted by name; hidden files are metadata of other programs."""
     return sorted(
         child
         for child in folder.iterdir()
@@ -178,7 +188,7 @@ def _common_size(folder: Path, paths: list[Path], sizes: list[tuple[int, int]]) 
     for path, size in zip(paths, sizes, strict=True):
         if size != sizes[0]:
             raise DataError(
-                f"{folder}: all images must have one size, {paths[0].name} is {sizes[0][0]} x {sizes[0][1]} "
+                f"{folder}: all images must have the same size, but {paths[0].name} is {sizes[0][0]} x {sizes[0][1]} "
                 f"and {path.name} is {size[0]} x {size[1]} (height x width). Pass size= to resize them."
             )
     return sizes[0]

@@ -10,15 +10,15 @@ from PIL import Image, ImageOps
 from vaescope.errors import ConfigurationError, DataError
 
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
-# Only cameras turn images by a note beside the pixels, and only here can it be read without the pixels.
-PHOTOGRAPHS = frozenset({"JPEG", "MPO"})
-ORIENTATION = 0x0112
+# Only cameras store a rotation in the metadata, and only in these formats can it be read without the pixels.
+CAMERA_FORMATS = frozenset({"JPEG", "MPO"})
+EXIF_ORIENTATION = 0x0112
 
 Size = int | tuple[int, int]
 
 
 def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
-    """Images (items x channels x height x width, uint8) at a new size, bilinear with antialiasing.
+    """Resize images (items x channels x height x width, uint8), bilinear with antialiasing.
 
     `size` is (height, width), or one number for a square.
     """
@@ -35,14 +35,14 @@ def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
 
 
 def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndarray:
-    """One image file as channels x height x width, upright, black where it is transparent."""
+    """An image file as channels x height x width, upright, with transparent pixels black."""
     target = None if size is None else height_and_width(size)
-    with _opened(path) as image:
+    with _open_image(path) as image:
         try:
             image.load()
         except (OSError, SyntaxError, ValueError) as error:
             raise not_an_image(path, error) from error
-        upright = ImageOps.exif_transpose(image) if image.format in PHOTOGRAPHS else image
+        upright = ImageOps.exif_transpose(image) if image.format in CAMERA_FORMATS else image
         flat = _flattened(upright).convert("RGB" if colour else "L")
     if target is not None and flat.size != target[::-1]:
         flat = flat.resize(target[::-1], Image.Resampling.BILINEAR)
@@ -51,27 +51,27 @@ def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndar
 
 
 def probe_image(path: Path) -> tuple[bool, tuple[int, int]]:
-    """Whether an image file is in colour, and its (height, width), from its header alone."""
-    with _opened(path) as image:
+    """Whether an image file is in colour, and its (height, width); reads the header only."""
+    with _open_image(path) as image:
         width, height = image.size
-        sideways = image.format in PHOTOGRAPHS and image.getexif().get(ORIENTATION) in (5, 6, 7, 8)
+        sideways = image.format in CAMERA_FORMATS and image.getexif().get(EXIF_ORIENTATION) in (5, 6, 7, 8)
         return image.mode not in GREY_MODES, (width, height) if sideways else (height, width)
 
 
 def height_and_width(size: Size) -> tuple[int, int]:
-    """A size given as one number or as (height, width)."""
+    """A size, given as one number or as (height, width), as (height, width)."""
     pair = (size, size) if isinstance(size, int) else tuple(size)
     if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
-        raise ConfigurationError(f"size must be a number of pixels above 0 or (height, width), got {size!r}.")
+        raise ConfigurationError(f"size must be a positive number of pixels or (height, width), got {size!r}.")
     return pair[0], pair[1]
 
 
 def not_an_image(path: Path, error: Exception) -> DataError:
     """The error for a file that cannot be read as an image."""
-    return DataError(f"{path} must be a readable image, got: {error}. Replace the file or remove it from the folder.")
+    return DataError(f"{path} is not a readable image: {error}. Replace the file or move it out of the folder.")
 
 
-def _opened(path: Path) -> Image.Image:
+def _open_image(path: Path) -> Image.Image:
     try:
         return Image.open(path)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -79,7 +79,7 @@ def _opened(path: Path) -> Image.Image:
 
 
 def _flattened(image: Image.Image) -> Image.Image:
-    """The image in 8 bits, opaque: Pillow's conversion would clip 16 bits and uncover transparent pixels."""
+    """The image in 8 bits and opaque; Pillow's conversion clips 16 bits and shows the colour of transparent pixels."""
     if image.mode.startswith("I"):
         return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
     if image.has_transparency_data:

@@ -1,4 +1,4 @@
-"""Synthetic sets with known answers: a pure function of their options, drawn from counter-based noise."""
+"""Synthetic data sets with known geometry, each a pure function of its options (counter-based noise)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.checks import finite_number, whole_number
 from vaescope.data.arrays import ArrayDataset
-from vaescope.data.dataset import Factors
-from vaescope.data.source import Source
-from vaescope.errors import ConfigurationError
+from vaescope.data.dataset import MAX_SEED, Factors
+from vaescope.data.entry import DatasetEntry
 from vaescope.numerics import counter
 
 VERSION = 1
@@ -23,14 +23,13 @@ NETWORK_HIDDEN = 10
 
 
 def synthetic_linear(*, items: int = 50_000, seed: int = 0, ratio: float = 2.0) -> ArrayDataset:
-    """A rectangle tilted in space (Rolinek et al., supplement).
+    """A tilted rectangle in three dimensions (Rolinek et al., supplement).
 
-    (a, b), uniform on the unit square, becomes (ratio * a, b, 0), turned by 45 degrees about (1, -1, 1).
-    The factors are a and b, each cut into 100 bins of equal width.
+    (a, b), uniform on the unit square, becomes (ratio * a, b, 0), rotated by 45 degrees about (1, -1, 1).
+    The factors are a and b, each divided into 100 bins of equal width.
     """
     _check_counts(items=(items, 2), seed=(seed, 0))
-    if not 0 < ratio < math.inf:
-        raise ConfigurationError(f"ratio must be a number above 0, got {ratio!r}.")
+    finite_number("ratio", ratio, above=0)
     square = _uniform("synthetic-linear", seed, items, 2)
     flat = torch.stack([ratio * square[:, 0], square[:, 1], torch.zeros_like(square[:, 0])], dim=1)
     points = flat @ rotation(math.pi / 4, (1.0, -1.0, 1.0)).T
@@ -41,10 +40,10 @@ def synthetic_linear(*, items: int = 50_000, seed: int = 0, ratio: float = 2.0) 
 def synthetic_nonlinear(*, items: int = 50_000, seed: int = 0) -> ArrayDataset:
     """A curved sheet in six dimensions (Rolinek et al., supplement).
 
-    (a, b), uniform on the unit square, goes through a fixed random network 2 -> 10 tanh -> 6. The published
-    weights are not known. Ours are standard normal, drawn row by row from seed 2019 (`NETWORK_SEED`) and
-    independent of `seed`; the output weights are divided by sqrt(10). The factors are a and b, each cut into
-    100 bins of equal width.
+    (a, b), uniform on the unit square, passes through a fixed random network 2 -> 10 tanh -> 6. The published
+    weights are unknown. Ours are standard normal, drawn row by row with seed 2019 (`NETWORK_SEED`) whatever
+    `seed` is; the output weights are divided by sqrt(10). The factors are a and b, each divided into 100 bins
+    of equal width.
     """
     _check_counts(items=(items, 2), seed=(seed, 0))
     square = _uniform("synthetic-nonlinear", seed, items, 2)
@@ -63,35 +62,30 @@ def pinwheel(
     rate: float = 0.25,
     seed: int = 0,
 ) -> ArrayDataset:
-    """Arms of a pinwheel in the plane, one for each label (Adams, 2008; settings of Mathieu et al.).
+    """A pinwheel in the plane with one arm for each label (Adams, 2008; settings of Mathieu et al.).
 
-    A point starts at (1 + along * e1, across * e2), e1 and e2 standard normal, and turns by the angle of its
-    arm plus rate * exp(its first coordinate). Mathieu et al. call `along` the tangential and `across` the
-    radial spread, because the generator they used applies each to the other's axis.
+    A point starts at (1 + along * e1, across * e2), with e1 and e2 standard normal, and is rotated by the angle of
+    its arm plus rate * exp(its first coordinate). Mathieu et al. call `along` the tangential and `across` the
+    radial spread, because their generator applies each to the other axis.
     """
     _check_counts(classes=(classes, 1), per_class=(per_class, 2), seed=(seed, 0))
-    _check_spreads(along=along, across=across)
+    for option, spread in (("along", along), ("across", across)):
+        finite_number(option, spread, at_least=0)
     labels = torch.arange(classes).repeat_interleave(per_class)
     noise = _normal("pinwheel", seed, len(labels), 2)
     radius, side = 1 + along * noise[:, 0], across * noise[:, 1]
     angle = 2 * math.pi * labels / classes + rate * torch.exp(radius)
     cosine, sine = torch.cos(angle), torch.sin(angle)
     points = torch.stack([radius * cosine + side * sine, side * cosine - radius * sine], dim=1)
-    options = {
-        "classes": classes,
-        "per_class": per_class,
-        "along": along,
-        "across": across,
-        "rate": rate,
-        "seed": seed,
-    }
+    spreads = {"along": along, "across": across, "rate": rate}
+    options = {"classes": classes, "per_class": per_class, **spreads, "seed": seed}
     return _dataset("pinwheel", points, options, labels=labels)
 
 
 def gaussian_manifold(
     *, dimension: int = 5, ambient: int = 20, items: int = 10_000, noise: float = 0.0, seed: int = 0
 ) -> ArrayDataset:
-    """A standard Gaussian of intrinsic dimension `dimension` in a random subspace of the ambient space."""
+    """A standard Gaussian in a random subspace of dimension `dimension` of the ambient space."""
     _check_counts(dimension=(dimension, 1), ambient=(ambient, dimension), items=(items, 2), seed=(seed, 0))
     inner = _normal("gaussian-manifold", seed, items, dimension)
     return _embedded("gaussian-manifold", inner, dimension, ambient, noise, seed)
@@ -100,7 +94,7 @@ def gaussian_manifold(
 def sphere_manifold(
     *, dimension: int = 5, ambient: int = 20, items: int = 10_000, noise: float = 0.0, seed: int = 0
 ) -> ArrayDataset:
-    """The unit sphere of intrinsic dimension `dimension`, evenly covered, in a random subspace one larger."""
+    """Uniform samples of the unit sphere of dimension `dimension`, in a random subspace of one dimension more."""
     _check_counts(dimension=(dimension, 1), ambient=(ambient, dimension + 1), items=(items, 2), seed=(seed, 0))
     inner = _normal("sphere-manifold", seed, items, dimension + 1)
     inner = inner / inner.norm(dim=1, keepdim=True)
@@ -108,18 +102,18 @@ def sphere_manifold(
 
 
 def rotation(angle: float, axis: tuple[float, float, float]) -> Float[Tensor, "3 3"]:
-    """The rotation of space by `angle` about `axis` (Rodrigues)."""
+    """The rotation matrix for `angle` about `axis` (Rodrigues' formula)."""
     x, y, z = (torch.tensor(axis, dtype=torch.float64) / math.hypot(*axis)).tolist()
     cross = torch.tensor([[0, -z, y], [z, 0, -x], [-y, x, 0]], dtype=torch.float64)
     return torch.eye(3, dtype=torch.float64) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
 
 
 def _embedded(name: str, inner: Tensor, dimension: int, ambient: int, noise: float, seed: int) -> ArrayDataset:
-    """The points in `ambient` dimensions by a random map that keeps distances, plus Gaussian noise."""
+    """The points mapped isometrically into `ambient` dimensions, plus Gaussian noise."""
     items, width = inner.shape
-    _check_spreads(noise=noise)
+    finite_number("noise", noise, at_least=0)
     frame, upper = torch.linalg.qr(_normal(f"{name}/frame", seed, ambient, width))
-    # A library may pick the sign of each column of a QR factor: fix it, so that the set is one everywhere.
+    # LAPACK implementations choose the signs of the columns: fix them, so that the data are the same everywhere.
     frame = frame * upper.diagonal().sign()
     points = inner @ frame.T
     if noise > 0:
@@ -136,7 +130,7 @@ def _dataset(
     square: Tensor | None = None,
     labels: Tensor | None = None,
 ) -> ArrayDataset:
-    """The set, identified by its options alone: the last bits of a sine may differ between machines."""
+    """The data set. Its options identify it, because the last bits of a sine may differ between machines."""
     recipe = json.dumps([name, VERSION, {key: float(value) for key, value in options.items()}], sort_keys=True)
     return ArrayDataset(
         name,
@@ -158,29 +152,31 @@ def _normal(stream: str, seed: int, rows: int, columns: int) -> Float[Tensor, "r
 
 
 def _check_counts(**options: tuple[int, int]) -> None:
-    """Each option as (value, least value it may have)."""
-    for option, (value, least) in options.items():
-        if not isinstance(value, int) or not least <= value < 2**63:
-            raise ConfigurationError(f"{option} must be a whole number of at least {least}, got {value!r}.")
+    """Check options given as (value, minimum)."""
+    for option, (value, minimum) in options.items():
+        whole_number(option, value, minimum, MAX_SEED if option == "seed" else None)
 
 
-def _check_spreads(**options: float) -> None:
-    for option, value in options.items():
-        if not 0 <= value < math.inf:
-            raise ConfigurationError(f"{option} must be a standard deviation of at least 0, got {value!r}.")
-
-
-SOURCES = (
-    Source("synthetic-linear", "a rectangle tilted in space", 50_000, (3,), SQUARE.names, synthetic_linear),
-    Source(
+ENTRIES = (
+    DatasetEntry(
+        "synthetic-linear",
+        "a tilted rectangle in 3 dimensions",
+        "Rolinek et al., 2019, supplement",
+        50_000,
+        (3,),
+        SQUARE.names,
+        synthetic_linear,
+    ),
+    DatasetEntry(
         "synthetic-nonlinear",
         "a curved sheet in 6 dimensions",
+        "Rolinek et al., 2019, supplement",
         50_000,
         (6,),
         SQUARE.names,
         synthetic_nonlinear,
     ),
-    Source("pinwheel", "four curved arms in the plane, labelled", 400, (2,), (), pinwheel),
-    Source("gaussian-manifold", "a Gaussian of known dimension", 10_000, (20,), (), gaussian_manifold),
-    Source("sphere-manifold", "a sphere of known dimension", 10_000, (20,), (), sphere_manifold),
+    DatasetEntry("pinwheel", "four curved arms in the plane, labelled", "Adams, 2008", 400, (2,), (), pinwheel),
+    DatasetEntry("gaussian-manifold", "a Gaussian of known dimension", "", 10_000, (20,), (), gaussian_manifold),
+    DatasetEntry("sphere-manifold", "a sphere of known dimension", "", 10_000, (20,), (), sphere_manifold),
 )

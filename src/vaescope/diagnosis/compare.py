@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from vaescope.checks import without_infinities
 from vaescope.codes import Representation
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.diagnosis.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
 from vaescope.diagnosis.subject import history_of
 from vaescope.encoding import adapt, encode, layer_similarity
@@ -102,7 +102,7 @@ class Comparison(Shown):
 
 def compare(
     subjects: Sequence[object],
-    data: object = None,
+    data: DataLike | None = None,
     *,
     representation: str = "mean",
     measure: str = "cka",
@@ -143,7 +143,7 @@ def compare(
     return Comparison(names, representation, measure, tuple(table), np.asarray(matrix), cards, compared)
 
 
-def _shared_items(runs: Sequence[Run | None], data: object, items: int, seed: int) -> Dataset | None:
+def _shared_items(runs: Sequence[Run | None], data: DataLike | None, items: int, seed: int) -> Dataset | None:
     """The items that all runs encode; None if there are neither runs nor data."""
     known = [run for run in runs if run is not None]
     if not known:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.checks import without_infinities
+from vaescope.data import DataLike
 from vaescope.diagnosis import metric_cards, regime_cards
 from vaescope.diagnosis.cards import NOT_APPLICABLE, Card, by_severity
 from vaescope.diagnosis.subject import MAX_ITEMS, Subject, load_subject
@@ -17,8 +18,10 @@ from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.inputs import has_factors
 from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.notebook import drawn
-from vaescope.numerics.polarised import ACTIVE, ALPHA
+from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.variable_type_names import ACTIVE
 from vaescope.objectives.strengths import in_words
+from vaescope.priors import PRIORS
 from vaescope.regime import (
     Collapse,
     VariableTypes,
@@ -75,7 +78,7 @@ class Diagnosis:
 
 def diagnose(
     subject: object,
-    data: object = None,
+    data: DataLike | None = None,
     *,
     alpha: float = ALPHA,
     items: int = MAX_ITEMS,
@@ -162,7 +165,7 @@ def _run_cards(subject: Subject) -> list[Card]:
     if subject.run is None:
         return []
     architecture = subject.run.configuration.architecture
-    prior, cards = architecture.plain()["prior"]["name"], []
+    prior, cards = PRIORS.name_of(architecture.prior), []
     if prior != "standard" and architecture.model != "autoencoder":
         cards.append(regime_cards.prior_card(prior, measured=subject.codes.prior is not None))
     if not subject.history:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vaescope.diagnosis.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
 from vaescope.diagnosis.subject import History
-from vaescope.numerics.polarised import PASSIVE
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime import (
     Collapse,
     DeltaKL,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.codes import Representation
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.encoding import adapt, encode
 from vaescope.errors import RunError
 from vaescope.runs import Run
@@ -51,7 +51,12 @@ class Subject:
 
 
 def load_subject(
-    subject: object, data: object = None, *, items: int = MAX_ITEMS, seed: int = 0, runs: str | Path | None = None
+    subject: object,
+    data: DataLike | None = None,
+    *,
+    items: int = MAX_ITEMS,
+    seed: int = 0,
+    runs: str | Path | None = None,
 ) -> Subject:
     """Encode what `diagnose` was given; see there for the arguments."""
     run = run_of(subject, runs)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vaescope.checks import whole_number
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.encoding.activations import ITEMS, activations, layer_widths
 from vaescope.errors import DataError
 from vaescope.similarity import SimilarityMap
@@ -30,7 +30,7 @@ Model = nn.Module | Mapping[str, Tensor | np.ndarray]
 def layer_similarity(
     model_a: Model | Sequence[Model],
     model_b: Model | Sequence[Model] | None = None,
-    data: object = None,
+    data: DataLike | None = None,
     *,
     layers: Sequence[str] | None = None,
     measure: str = CKA,
@@ -61,7 +61,7 @@ def layer_similarity(
 def group_similarity(
     groups: Mapping[Key, Model | Sequence[Model]],
     others: Mapping[Key, Model | Sequence[Model]] | None = None,
-    data: object = None,
+    data: DataLike | None = None,
     *,
     layer: str = "mean",
     measure: str = CKA,
@@ -122,7 +122,7 @@ class ModelActivations:
 class _Wrapper:
     """Wraps models as sources of activations; the same model becomes the same source."""
 
-    def __init__(self, data: object, items: int | None, seed: int, device: torch.device | str | None) -> None:
+    def __init__(self, data: DataLike | None, items: int | None, seed: int, device: torch.device | str | None) -> None:
         opened = None if data is None else open_dataset(data)
         if opened is not None and items is not None:
             opened = opened.draw(whole_number("items", items, 2), seed)

@@ -1,4 +1,4 @@
-"""The polarised regime in other people's training loops; each module needs the package that it is named after."""
+"""The polarised regime inside other training frameworks; each module needs the package that it is named after."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(package: str) -> Iterator[None]:
-    """Around the import of an optional package: if it is missing, the error names the extra that brings it."""
+    """Import an optional package inside this block; if it is missing, the error names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
-        # A package that is there but broken misses something else, and says so itself.
+        # An installed but broken package misses another module; its own error says which.
         if (error.name or "").partition(".")[0] != package:
             raise
         raise ModuleNotFoundError(

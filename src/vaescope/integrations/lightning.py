@@ -1,4 +1,4 @@
-"""The polarised regime while a LightningModule trains: counts of types on a probe batch, a word on collapse."""
+"""A Lightning callback that monitors the polarised regime: counts of variable types, and a warning on collapse."""
 
 from __future__ import annotations
 
@@ -27,18 +27,26 @@ Encode = Callable[[Any, Any], tuple[Tensor, Tensor]]
 
 
 class PolarisedRegimeCallback(Callback):
-    """Looks at the same probe batch every time, and changes nothing of the training it looks at.
+    """Counts active, mixed and passive latents on a fixed probe batch while a LightningModule trains.
 
-    `encode(module, batch)` gives the posterior's (mean, log_variance), items x latents; without it, the module's own
-    `encode(batch)` does. It looks every `every` optimiser steps, or after each validation epoch if `every` is None.
-    The counts go to the logger, to `callback_metrics` and into the progress bar, as `prefix` + active, mixed and
-    passive; `types` holds the last look. When collapse begins, one CollapseWarning says so; that no latent has come
-    to life is said only where Lightning knows how many steps training will take.
+    The counts are logged, and shown in `callback_metrics` and the progress bar, as `prefix` + active, mixed and
+    passive. `types` is the result of the last probe. The callback does not change the training: modes and random
+    numbers are restored after each probe. It warns once (`CollapseWarning`) when collapse begins, and, if Lightning
+    knows the number of steps, when no latent becomes active.
+
+    Args:
+        probe: The batch to encode, in the form that the module's data loader returns.
+        encode: `encode(module, batch)` returns (mean, log_variance) of the posterior, each items x latents. Unlike
+            `vs.diagnose`, which takes variances, it must return the **logarithm** of the variance, as training code
+            computes it. Default: the module's method `encode(batch)`, which must return the same.
+        every: The number of optimiser steps between probes; None to probe after each validation epoch.
+        prefix: Put before the names of the logged counts.
+        alpha, epsilon: Thresholds of `variable_types`.
     """
 
     def __init__(
         self,
-        probe: Any,
+        probe: object,
         encode: Encode | None = None,
         *,
         every: int | None = 100,
@@ -55,54 +63,54 @@ class PolarisedRegimeCallback(Callback):
 
     @property
     def state_key(self) -> str:
-        """Two callbacks of one trainer keep apart what they saw, by their names in the log."""
+        """Distinguishes two callbacks of one trainer by their prefix."""
         return self._generate_state_key(prefix=self.prefix)
 
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed training must remember in order to warn rightly and once."""
+    def state_dict(self) -> dict[str, object]:
+        """The state that a resumed training needs to warn at the right time, and once."""
         return {"most_active": self._watch.most_active, "begun": self._watch.begun}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where a checkpoint was written."""
+        """Restore the state from a checkpoint."""
         self._watch = CollapseWatch(state_dict["most_active"], state_dict["begun"])
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Begin anew; Lightning restores what a checkpoint holds after this."""
+        """Reset the state; Lightning restores that of a checkpoint afterwards."""
         if stage != "fit":
             return
         if self.encode is None and not callable(getattr(pl_module, "encode", None)):
             raise ConfigurationError(
-                f"{type(pl_module).__name__} must have a method encode(batch) that gives (mean, log_variance), but has "
-                "none; write one, or pass encode=function(module, batch)."
+                f"{type(pl_module).__name__} must have a method encode(batch) that returns (mean, log_variance), but "
+                "has none. Add one, or pass encode=function(module, batch)."
             )
         self.types, self._watch = None, CollapseWatch()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Count steps from where training begins or goes on."""
+        """Count steps from the start, or from where training resumes."""
         self._last_step = trainer.global_step
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Look if a multiple of `every` was passed: a batch may take no step, or one for each of several optimisers."""
+        """Probe if a multiple of `every` was passed; a batch may make no optimiser step, or several."""
         before, self._last_step = self._last_step, trainer.global_step
         if self.every is not None and self._last_step // self.every > before // self.every:
-            self._look(trainer, pl_module, on_step=True, on_epoch=False)
+            self._probe(trainer, pl_module, on_step=True, on_epoch=False)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Look, unless this is the trial run before training, or no training at all."""
+        """Probe, unless this is the sanity check before training, or validation without training."""
         if self.every is None and trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking:
-            self._look(trainer, pl_module, on_step=False, on_epoch=True)
+            self._probe(trainer, pl_module, on_step=False, on_epoch=True)
 
-    def _look(self, trainer: Trainer, module: LightningModule, on_step: bool, on_epoch: bool) -> None:
+    def _probe(self, trainer: Trainer, module: LightningModule, on_step: bool, on_epoch: bool) -> None:
         step = trainer.global_step
         try:
             statistics = batch_statistics(*self._codes(trainer, module), self.alpha, self.epsilon)
             self.types = variable_types(statistics, alpha=self.alpha, epsilon=self.epsilon)
         except DataError as error:
-            raise DataError(f"the codes of the probe have no types at step {step}: {error}") from error
+            raise DataError(f"Variable types of the probe batch at step {step} cannot be computed: {error}") from error
         values = {f"{self.prefix}{kind}": float(count) for kind, count in self.types.counts.items()}
-        # The logger is told here: through the module it would only hear of steps that log_every_n_steps divides.
+        # Logged directly, because the module would log only the steps that are multiples of log_every_n_steps.
         for logger in trainer.loggers:
             logger.log_metrics(values, step=step)
         module.log_dict(
@@ -113,29 +121,30 @@ class PolarisedRegimeCallback(Callback):
     def _codes(self, trainer: Trainer, module: LightningModule) -> tuple[Tensor, Tensor]:
         batch = trainer.precision_plugin.convert_input(self.probe)
         batch = module.transfer_batch_to_device(batch, module.device, 0)
-        with torch.no_grad(), _undisturbed(module), trainer.precision_plugin.forward_context():
-            codes: Any = (self.encode or _own_encode)(module, batch)
+        with torch.no_grad(), _evaluation_mode(module), trainer.precision_plugin.forward_context():
+            codes: object = (self.encode or _call_encode)(module, batch)
         if not isinstance(codes, tuple | list) or len(codes) != 2:
-            raise DataError(f"encode must give a pair (mean, log_variance) of tensors, got {type(codes).__name__}.")
+            raise DataError(f"encode must return a pair (mean, log_variance) of tensors, got {type(codes).__name__}.")
         return codes[0], codes[1]
 
     def _warn_of_collapse(self, trainer: Trainer, step: int) -> None:
         if self.types is None:
             return
         planned = trainer.estimated_stepping_batches
-        # Lightning says -1 where training has no known end.
-        self._watch, what = self._watch.after(self.types.counts, step, planned if planned > 0 else math.inf)
-        if what is not None and trainer.is_global_zero:
-            warnings.warn(collapse_sentence(what, step), CollapseWarning, stacklevel=2)
+        # Lightning says -1 if the number of steps is unknown.
+        self._watch, event = self._watch.after(self.types.counts, step, planned if planned > 0 else math.inf)
+        if event is not None and trainer.is_global_zero:
+            warnings.warn(collapse_sentence(event, step), CollapseWarning, stacklevel=2)
 
 
-def _own_encode(module: Any, batch: Any) -> Any:
-    return module.encode(batch)
+def _call_encode(module: Any, batch: object) -> tuple[Tensor, Tensor]:
+    codes: tuple[Tensor, Tensor] = module.encode(batch)
+    return codes
 
 
 @contextmanager
-def _undisturbed(module: nn.Module) -> Iterator[None]:
-    """The module as it is when evaluated; then every part in the mode it was in, and random numbers where they were."""
+def _evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside the block; afterwards, the mode of every submodule and the random state are restored."""
     modes = [(part, part.training) for part in module.modules()]
     devices = {parameter.device for parameter in module.parameters() if parameter.device.type == "cuda"}
     try:

@@ -1,10 +1,9 @@
-"""Variable types as a metric of torchmetrics, gathered over batches and over processes."""
+"""Variable types as a torchmetrics metric, accumulated over batches and processes."""
 
 from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -15,7 +14,8 @@ from vaescope.errors import DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
 from vaescope.numerics.moments import Spread
-from vaescope.numerics.polarised import ALPHA, TYPES
+from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
 from vaescope.regime.variable_types import DELTA, VariableTypes, variable_types
 
@@ -27,10 +27,17 @@ SUMS = ("kl", "negligible", "passive", "histogram")
 
 
 class VariableTypesMetric(Metric):
-    """How many latents are active, mixed and passive over all posteriors since the last reset.
+    """The numbers of active, mixed and passive latents, over all posteriors since the last reset.
 
-    Memory holds some numbers for each latent, none for items. `compute` gives the three counts as tensors, ready to be
-    logged; `types` gives the type of each latent and what it was read from. Both speak of all processes together.
+    `update(mean, log_variance)` takes the **logarithm** of the posterior variance, as training code computes it, unlike
+    `vs.diagnose`, which takes the variance. The state has a few numbers for each latent and none for items. `compute`
+    returns the three counts as tensors, ready for logging; `types` returns the type of each latent with its evidence.
+    Both cover all processes.
+
+    Args:
+        latents: The number of latents.
+        alpha, epsilon, delta: Thresholds of `variable_types`.
+        options: Keyword arguments of `torchmetrics.Metric`.
     """
 
     full_state_update = False
@@ -46,17 +53,17 @@ class VariableTypesMetric(Metric):
     histogram: Int[Tensor, "latents bins"]
 
     def __init__(
-        self, latents: int, *, alpha: float = ALPHA, epsilon: float = EPSILON, delta: float = DELTA, **options: Any
+        self, latents: int, *, alpha: float = ALPHA, epsilon: float = EPSILON, delta: float = DELTA, **options: object
     ) -> None:
-        # A kept result would outlive `merge_state`, and computing it again costs next to nothing.
+        # A cached result would survive `merge_state`, and computing it again is cheap.
         super().__init__(**{"compute_with_cache": False, **options})
         self.latents = whole_number("latents", latents, 1)
         self.alpha, self.epsilon = threshold("alpha", alpha), finite_number("epsilon", epsilon, above=0)
         self.delta = threshold("delta", delta)
-        # The settings are a state so that neither `merge_state` nor the groups of a MetricCollection mix metrics that
-        # count by different thresholds. They come first: nothing is merged before they agree.
+        # The settings are a state, so that neither `merge_state` nor the groups of a MetricCollection mix metrics with
+        # different thresholds. They come first, so that nothing is merged if they differ.
         settings = torch.tensor([float(getattr(self, name)) for name in SETTINGS], dtype=torch.float64)
-        self.add_state("settings", settings, _agreed)
+        self.add_state("settings", settings, _equal_settings)
         for name in ("mean_spread", "variance_spread"):
             self.add_state(name, torch.zeros(3, self.latents, dtype=torch.float64), _merged)
         self.add_state("kl", torch.zeros(self.latents, dtype=torch.float64), "sum")
@@ -65,7 +72,12 @@ class VariableTypesMetric(Metric):
         self.add_state("histogram", torch.zeros(self.latents, BINS + 1, dtype=torch.int64), "sum")
 
     def update(self, mean: Float[Tensor, "items latents"], log_variance: Float[Tensor, "items latents"]) -> None:
-        """Take in the posteriors of a batch, of any size and float type."""
+        """Add the posteriors of a batch.
+
+        Args:
+            mean: Posterior means, of any float type.
+            log_variance: Logarithms of the posterior variances.
+        """
         part = batch_statistics(mean, log_variance, self.alpha, self.epsilon)
         if part.latents != self.latents:
             raise DataError(f"mean and log_variance must have {self.latents} latents, got {part.latents}.")
@@ -77,18 +89,19 @@ class VariableTypesMetric(Metric):
             setattr(self, name, state + getattr(part, name).to(state.device))
 
     def compute(self) -> dict[str, Tensor]:
-        """How many latents are of each type; not a number before there are two examples to tell types from.
+        """The number of latents of each type; NaN for fewer than two items.
 
-        It does not raise there because `forward` computes each batch by itself, and a last batch may hold one item.
+        It does not raise an error then, because `forward` computes the value of each batch, and a last batch may have
+        one item.
         """
         statistics = self._statistics()
         if statistics.count < 2:
-            return {kind: torch.tensor(math.nan, device=self.device) for kind in TYPES}
+            return {kind: torch.tensor(math.nan, device=self.device) for kind in VARIABLE_TYPES}
         counts = self._types_of(statistics).counts
         return {kind: torch.tensor(float(count), device=self.device) for kind, count in counts.items()}
 
     def types(self) -> VariableTypes:
-        """The type of each latent under each rule, over all processes; every process must call it."""
+        """The type of each latent under each rule, over all processes, each of which must call it."""
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=self.sync_on_compute):
             statistics = self._statistics()
         return self._types_of(statistics)
@@ -113,14 +126,14 @@ def _unpacked(state: Float[Tensor, "3 latents"]) -> Spread:
 
 
 def _merged(states: Float[Tensor, "parts 3 latents"]) -> Float[Tensor, "3 latents"]:
-    """One spread of all parts; parts without examples, as a process without a batch has them, are left out."""
+    """The spread over all parts; a process without a batch contributes an empty part, which is skipped."""
     spreads = [spread for spread in map(_unpacked, states) if spread.count]
     return _packed(reduce(Spread.merge, spreads)) if spreads else states[0]
 
 
-def _agreed(settings: Float[Tensor, "parts 3"]) -> Float[Tensor, "3"]:
+def _equal_settings(settings: Float[Tensor, "parts 3"]) -> Float[Tensor, "3"]:
     for name, column in zip(SETTINGS, settings.T.tolist(), strict=True):
         if len(set(column)) > 1:
             values = " and ".join(f"{value:g}" for value in sorted(set(column)))
-            raise DataError(f"metrics that are merged must agree in {name}, got {values}.")
+            raise DataError(f"Metrics can be merged only if they agree in {name}, got {values}.")
     return settings[0]

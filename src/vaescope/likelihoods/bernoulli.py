@@ -9,16 +9,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.likelihoods.likelihood import Likelihood
 from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics.distributions import full_precision
 
 
 @LIKELIHOODS.register("bernoulli", summary="pixels in [0, 1]", source="Bonheme, section 3.3")
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Likelihood):
     """The decoder gives logits; grey pixels count as expected bits (binary cross-entropy)."""
 
-    def module(self) -> BernoulliLikelihood:
+    def module(self, shape: tuple[int, ...]) -> BernoulliLikelihood:
         """Decoder output -> distribution of x."""
         return BernoulliLikelihood()
 

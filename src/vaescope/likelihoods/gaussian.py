@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
+from vaescope.likelihoods.likelihood import Likelihood
 from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics import gaussian
 from vaescope.numerics.distributions import full_precision
@@ -18,7 +19,7 @@ from vaescope.numerics.distributions import full_precision
 
 @LIKELIHOODS.register("gaussian", summary="one variance, fixed or learned", source="Bonheme, eq. 4.5")
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """One variance for all dimensions: `variance` as given, or learned from there on.
 
     With variance 1/2 and fixed, the negative log-likelihood is the summed squared error plus a constant.
@@ -32,7 +33,7 @@ class Gaussian:
         if not isinstance(self.learned, bool):
             raise ConfigurationError(f"learned must be True or False, got {self.learned!r}.")
 
-    def module(self) -> GaussianLikelihood:
+    def module(self, shape: tuple[int, ...]) -> GaussianLikelihood:
         """Decoder output -> distribution of x."""
         return GaussianLikelihood(self)
 

@@ -10,13 +10,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
+from vaescope.likelihoods.likelihood import Likelihood
 from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics.distributions import full_precision
 
 
 @LIKELIHOODS.register("laplace", summary="one scale", source="Mathieu et al., section 6.3")
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Likelihood):
     """One scale for all dimensions: the mean absolute deviation."""
 
     scale: float = 0.1
@@ -24,7 +25,7 @@ class Laplace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", finite_number("the scale of a Laplace likelihood", self.scale, above=0))
 
-    def module(self) -> LaplaceLikelihood:
+    def module(self, shape: tuple[int, ...]) -> LaplaceLikelihood:
         """Decoder output -> distribution of x."""
         return LaplaceLikelihood(self.scale)
 

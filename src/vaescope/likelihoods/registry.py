@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from vaescope.likelihoods.likelihood import Likelihood
 from vaescope.registry import PartRegistry
 
-LIKELIHOODS: PartRegistry[Any] = PartRegistry("likelihood", "vaescope.likelihoods")
+LIKELIHOODS: PartRegistry[Likelihood] = PartRegistry("likelihood", "vaescope.likelihoods")

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from vaescope.codes import Representation
+from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.numerics.polarised import PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.regime import variable_types
 from vaescope.regime.combinations import types_of
 
@@ -173,8 +174,8 @@ def _own_factors(codes: Any, names: Sequence[str] | None) -> tuple[np.ndarray, S
 def _kept(codes: Any, latents: int, exclude: str | None, types: Any) -> tuple[int, ...]:
     if exclude is None:
         return tuple(range(latents))
-    if exclude not in TYPES:
-        raise ConfigurationError(f"exclude must be one of {', '.join(TYPES)}, got {exclude!r}.")
+    if exclude not in VARIABLE_TYPES:
+        raise ConfigurationError(f"exclude must be one of {', '.join(VARIABLE_TYPES)}, got {exclude!r}.")
     if types is None and not isinstance(codes, Representation):
         raise ConfigurationError(
             f"to exclude {exclude} latents their types must be known. Pass a Representation, or their types as types."
@@ -187,15 +188,10 @@ def _kept(codes: Any, latents: int, exclude: str | None, types: Any) -> tuple[in
     return kept
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
-    array = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"{name} must hold numbers, got type {array.dtype}. Number the values of a factor from 0.")
-    array = array.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        raise DataError(f"{name} must hold finite numbers, got {array[tuple(bad[0])]} for item {int(bad[0][0])}.")
-    return array
+def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+    numbers = as_numpy(values, name, booleans=True).astype(np.float64)
+    check_finite(torch.from_numpy(numbers), name, "columns")
+    return numbers
 
 
 def _check_varying(values: np.ndarray, names: tuple[str, ...]) -> None:

@@ -155,7 +155,7 @@ def _of_model(model: Any, data: Any, items: int, of: str, seed: int) -> Subject:
     rows, mask = _drawn(len(data), items, seed), model.latent_mask
     if data.mean.shape[1:] != mask.shape:
         raise DataError(f"codes must have the {len(mask)} latents of the model, got shape {tuple(data.mean.shape)}.")
-    told = getattr(model, "condition_on", None) == "label"
+    told = model.condition == "label"
     condition = _units(data.labels, model.condition_width)[rows] if told else mask.new_zeros(len(rows), 0)
 
     def decode(z: Tensor, condition: Tensor) -> Tensor:

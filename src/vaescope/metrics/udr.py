@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.codes import Representation
-from vaescope.codes.chunks import checked_array
+from vaescope.codes.arrays import as_numpy
 from vaescope.errors import DataError, unknown_name
 from vaescope.metrics.score import Score
 from vaescope.regime import collapse
@@ -170,7 +169,9 @@ def _table(name: str, part: Any) -> tuple[Columns, np.ndarray]:
         mean, rates = part
     else:
         raise DataError(f"{name} must be a Representation or a pair (mean, kl) of arrays, got {type(part).__name__}.")
-    codes, divergence = (_numbers(f"{title} of {name}", values) for title, values in (("mean", mean), ("kl", rates)))
+    codes, divergence = (
+        as_numpy(values, f"{title} of {name}").astype(np.float64) for title, values in (("mean", mean), ("kl", rates))
+    )
     if codes.ndim != 2 or divergence.shape not in (codes.shape, codes.shape[1:]):
         raise DataError(
             f"{name} must have a mean of items x latents, and a kl of that shape or one number for each latent, got "
@@ -179,8 +180,3 @@ def _table(name: str, part: Any) -> tuple[Columns, np.ndarray]:
     if not np.isfinite(codes).all() or np.isnan(divergence).any():
         raise DataError(f"{name} must have finite means, and a number for the kl of each latent. Encode it again.")
     return codes, divergence.mean(0) if divergence.ndim == 2 else divergence
-
-
-def _numbers(name: str, values: Any) -> np.ndarray:
-    array = checked_array(name, np.asarray(values) if isinstance(values, tuple | list) else values)
-    return np.asarray(array.cpu() if isinstance(array, Tensor) else array, np.float64)

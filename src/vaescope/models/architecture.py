@@ -3,65 +3,85 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from torch import nn
 
 from vaescope.checks import is_whole, whole_number
 from vaescope.errors import ConfigurationError, LatentError
-from vaescope.likelihoods import LIKELIHOODS
+from vaescope.likelihoods import LIKELIHOODS, Likelihood
+from vaescope.models.module import LatentModule, Parts
 from vaescope.models.registry import MODELS
-from vaescope.models.variational import takes_condition
-from vaescope.nets import INITIALISATIONS, NETS, initialise
-from vaescope.posteriors import POSTERIORS, Deterministic
-from vaescope.priors import PRIORS
-from vaescope.registry import PartRegistry, lookup
+from vaescope.nets import INITIALISATIONS, NETS, Net, initialise
+from vaescope.posteriors import POSTERIORS, Posterior
+from vaescope.priors import PRIORS, Prior
+from vaescope.registry import PartSpec, lookup
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Names of the parts, or the parts themselves; `build` makes the model.
+    """The parts of a model, each as an instance, a name or a table `{"name": ..., option: value}`.
 
-    `model` is a name, or `{"name": ..., option: ...}` for one that has options, which are kept in `options`. Without a
-    `prior` the model has its own: 'conditional' for an identifiable one, else 'standard'; so it is with the
-    `initialisation`, 'torch' for a VGON, else 'glorot'. `condition` is how many numbers a conditional model is told
-    about an item: its classes, or its factors.
+    Attributes:
+        model: Name of the model; a table for one that has options, which are kept in `options`.
+        prior: Default: the model's `default_prior`.
+        initialisation: Default: the model's `default_initialisation`.
+        condition: Number of columns of the condition of a conditional model: its classes, or its varying factors.
+        options: Names and values of the model's options.
     """
 
-    model: Any = "vae"
-    net: Any = "conv"
-    posterior: Any = "diagonal"
-    prior: Any = None
-    likelihood: Any = "bernoulli"
+    model: str | Mapping[str, object] = "vae"
+    net: PartSpec[Net] = "conv"
+    posterior: PartSpec[Posterior] = "diagonal"
+    prior: PartSpec[Prior] | None = None
+    likelihood: PartSpec[Likelihood] = "bernoulli"
     initialisation: str | None = None
     condition: int = 0
-    options: Any = ()
+    options: tuple[tuple[str, object], ...] = ()
 
     def __post_init__(self) -> None:
-        self._take_model()
-        for part, usual in (("prior", "standard"), ("initialisation", "glorot")):
-            if getattr(self, part) is None:
-                object.__setattr__(self, part, getattr(MODELS[self.model], f"own_{part}", usual))
-        lookup(INITIALISATIONS, str(self.initialisation), "initialisation")
-        for part, registry in _PARTS.items():
-            object.__setattr__(self, part, registry.resolve(getattr(self, part)))
+        self._split_model()
+        kind = self.model_class
+        prior = kind.default_prior if self.prior is None else self.prior
+        initialisation = kind.default_initialisation if self.initialisation is None else self.initialisation
+        lookup(INITIALISATIONS, initialisation, "initialisation")
+        object.__setattr__(self, "initialisation", initialisation)
+        object.__setattr__(self, "net", NETS.resolve(self.net))
+        object.__setattr__(self, "posterior", POSTERIORS.resolve(self.posterior))
+        object.__setattr__(self, "prior", PRIORS.resolve(prior))
+        object.__setattr__(self, "likelihood", LIKELIHOODS.resolve(self.likelihood))
         self._check_condition()
-        if (self.model == "autoencoder") != isinstance(self.posterior, Deterministic):
+        deterministic = POSTERIORS[kind.default_posterior].deterministic
+        if deterministic != self.parts.posterior.deterministic:
             raise ConfigurationError(
                 f"model {self.model!r} and posterior {type(self.posterior).__name__} do not go together: "
-                "an autoencoder has the posterior 'deterministic', a VAE one with noise."
+                f"this model needs a posterior {'without' if deterministic else 'with'} noise, for instance "
+                f"{kind.default_posterior!r}."
             )
 
-    def _take_model(self) -> None:
-        """The name and the options of the model apart."""
+    @property
+    def model_class(self) -> type[LatentModule]:
+        """The class of the model."""
+        return MODELS[str(self.model)]
+
+    @property
+    def parts(self) -> Parts:
+        """The parts that the model is built from."""
+        return Parts(
+            NETS.resolve(self.net),
+            POSTERIORS.resolve(self.posterior),
+            PRIORS.resolve(self.model_class.default_prior if self.prior is None else self.prior),
+            LIKELIHOODS.resolve(self.likelihood),
+            self.condition,
+        )
+
+    def _split_model(self) -> None:
+        """Separate the name of the model from its options."""
         table = dict(self.model) if isinstance(self.model, Mapping) else {"name": self.model}
         if "name" not in table:
             raise ConfigurationError(f"model given as a table must have a 'name', got {table!r}.")
         name = table.pop("name")
         given = {**dict(self.options), **table}
-        known = getattr(MODELS[name], "options", ())
+        known = MODELS[str(name)].options
         for option in given:
             if option not in known:
                 raise ConfigurationError(
@@ -72,54 +92,51 @@ class Architecture:
         object.__setattr__(self, "options", tuple(sorted(given.items())))
 
     def _check_condition(self) -> None:
-        """A model that is told something, and only such a one, has a condition and may have a prior given it."""
-        wanted = getattr(MODELS[self.model], "condition_on", None)
-        if (wanted is None) != (whole_number("condition", self.condition, 0) == 0):
+        """Only conditional models take a condition or a conditional prior."""
+        kind = self.model_class
+        if (kind.condition is None) != (whole_number("condition", self.condition, 0) == 0):
+            must = "0" if kind.condition is None else f"the number of columns of its condition, the {kind.condition}"
+            raise ConfigurationError(f"condition of model {self.model!r} must be {must}, got {self.condition}.")
+        conditional = self.parts.prior.conditional
+        required = PRIORS[kind.default_prior].conditional
+        if (conditional and kind.condition is None) or (required and not conditional):
+            needs = "a conditional prior" if required else "an unconditional prior"
             raise ConfigurationError(
-                f"model {self.model!r} {'takes no condition' if wanted is None else f'is told the {wanted}'}, "
-                f"so condition must be {'0' if wanted is None else 'how many numbers that has'}, got {self.condition}."
-            )
-        told = takes_condition(self.prior)
-        if (wanted is None and told) or (self.model == "identifiable" and not told):
-            raise ConfigurationError(
-                f"model {self.model!r} and prior {type(self.prior).__name__} do not go together: an identifiable model "
-                "has the prior 'conditional', a conditional one may have it, others are not told what it depends on."
+                f"model {self.model!r} and prior {type(self.prior).__name__} do not go together: this model needs "
+                f"{needs}, for instance {kind.default_prior!r}."
             )
 
-    def build(self, shape: tuple[int, ...], latents: int, seed: int | None) -> nn.Module:
-        """The model for items of `shape`, with the initial weights of `seed`; None where only its form matters."""
+    def build(self, shape: tuple[int, ...], latents: int, seed: int | None) -> LatentModule:
+        """Build the model.
+
+        Args:
+            shape: The shape of an item.
+            latents: The number of latents.
+            seed: Seed of the initial weights; None leaves the weights as constructed, if only their shapes matter.
+        """
         check_latents(latents, shape)
-        model = MODELS[self.model](
-            shape,
-            latents,
-            net=self.net,
-            posterior=self.posterior,
-            prior=self.prior,
-            likelihood=self.likelihood,
-            **({"condition": self.condition} if self.condition else {}),
-            **dict(self.options),
-        )
+        construct: Callable[..., LatentModule] = self.model_class
+        model = construct(shape, latents, self.parts, **dict(self.options))
         if seed is not None:
             initialise(model, str(self.initialisation), seed)
         return model
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The table from which `Architecture(**table)` builds an equal one."""
-        parts = {part: registry.plain(getattr(self, part)) for part, registry in _PARTS.items()}
-        model = {"name": self.model, **dict(self.options)} if self.options else self.model
-        return {"model": model, **parts, "initialisation": self.initialisation, "condition": self.condition}
-
-
-_PARTS: dict[str, PartRegistry[Any]] = {
-    "net": NETS,
-    "posterior": POSTERIORS,
-    "prior": PRIORS,
-    "likelihood": LIKELIHOODS,
-}
+        parts = self.parts
+        return {
+            "model": {"name": self.model, **dict(self.options)} if self.options else self.model,
+            "net": NETS.plain(parts.net),
+            "posterior": POSTERIORS.plain(parts.posterior),
+            "prior": PRIORS.plain(parts.prior),
+            "likelihood": LIKELIHOODS.plain(parts.likelihood),
+            "initialisation": self.initialisation,
+            "condition": self.condition,
+        }
 
 
 def check_latents(latents: int, shape: tuple[int, ...]) -> None:
-    """Between 1 and the number of dimensions of an item."""
+    """Raise an error unless `latents` is between 1 and the number of dimensions of an item."""
     dimensions = math.prod(shape)
     if not is_whole(latents, 1, dimensions):
         raise LatentError(

@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
+from vaescope.models.module import LatentModule, Parts
 from vaescope.models.registry import MODELS
-from vaescope.numerics.distributions import Point
+from vaescope.nets.net import Encoder, Shape
+from vaescope.numerics.distributions import Distribution
 
 
 @MODELS.register("autoencoder", summary="a code without noise, no prior", source="Bonheme, figure 8.6")
-class Autoencoder(nn.Module):
-    """Encoder -> z -> decoder -> likelihood; `latent_mask` as in the VAE."""
+class Autoencoder(LatentModule):
+    """Encoder -> z -> decoder -> likelihood."""
 
-    latent_mask: Tensor
+    default_posterior: ClassVar[str] = "deterministic"
+    encoder: Encoder
 
-    def __init__(
-        self, shape: tuple[int, ...], latents: int, *, net: Any, posterior: Any, prior: Any, likelihood: Any
-    ) -> None:
-        super().__init__()
-        self.encoder = net.encoder(shape)
-        self.posterior = posterior.head(self.encoder.features, latents)
-        self.decoder = net.decoder(latents, shape)
-        self.likelihood = likelihood.module()
-        self.noise: dict[str, int] = {}
-        self.register_buffer("latent_mask", torch.ones(latents), persistent=False)
+    def __init__(self, shape: Shape, latents: int, parts: Parts) -> None:
+        encoder = parts.net.encoder(shape)
+        super().__init__(
+            latents,
+            encoder=encoder,
+            posterior=parts.posterior.head(encoder.features, latents),
+            prior=None,
+            decoder=parts.net.decoder(latents, shape),
+            likelihood=parts.likelihood.module(shape),
+            noise={},
+        )
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Point:
+    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
         """The code, as a distribution with all its mass there."""
         return self.posterior(self.encoder(x), self.latent_mask)
 
-    def decode(self, z: Float[Tensor, "batch latents"], condition: Tensor | None = None) -> Any:
-        """p(x|z)."""
-        return self.likelihood(self.decoder(z.to(self.latent_mask.dtype)))
-
     def forward(
         self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> Pass:
-        code = self.encode(x, condition)
-        return Pass(code, code.mean, self.decode(code.mean, condition), None)
+    ) -> ForwardPass:
+        code = self.encode(x)
+        return ForwardPass(code, code.mean, self.decode(code.mean), None)

@@ -3,62 +3,50 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.data.conditions import ConditionKind
+from vaescope.models.module import Parts
 from vaescope.models.registry import MODELS
-from vaescope.models.variational import Variational, prior_module
-from vaescope.nets.mlp import VectorEncoder
+from vaescope.models.variational import Variational
+from vaescope.nets.net import Shape
+from vaescope.numerics.distributions import Distribution
 
 
-@MODELS.register("conditional", summary="the label is joined to x and to z", source="Pastrana, section 4.3")
+@MODELS.register("conditional", summary="the label joins x and z", source="Pastrana, section 4.3")
 class Conditional(Variational):
-    """q(z|x, y) and p(x|z, y) with y the label as a unit vector; the prior is p(z), or p(z|y) where that is given.
+    """q(z|x, y) and p(x|z, y) with y the label as a one-hot vector; the prior is p(z), or p(z|y) if it is conditional.
 
-    An encoder that takes items as vectors takes the label as more of the same; beside any other, whose images have
-    no room for it, the label joins the features. To the decoder it comes before z, so that z can grow.
+    The label is appended to an item that the encoder takes as a vector, and to the features of any other encoder.
     """
 
-    condition_on: ClassVar[str | None] = "label"
+    condition: ClassVar[ConditionKind | None] = "label"
+    conditioned_decoder: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        latents: int,
-        *,
-        net: Any,
-        posterior: Any,
-        prior: Any,
-        likelihood: Any,
-        condition: int,
-    ) -> None:
-        encoder = net.encoder(shape)
-        joins_items = isinstance(encoder, VectorEncoder)
-        if joins_items:
-            encoder = net.encoder((math.prod(shape) + condition,))
+    def __init__(self, shape: Shape, latents: int, parts: Parts) -> None:
+        width = parts.condition_width
+        joins_items = parts.net.takes_vectors
+        encoder = parts.net.encoder((math.prod(shape) + width,) if joins_items else shape)
         super().__init__(
             latents,
             encoder=encoder,
-            posterior=posterior.head(encoder.features + (0 if joins_items else condition), latents),
-            prior=prior_module(prior, latents, condition),
-            decoder=net.decoder(condition + latents, shape),
-            likelihood=likelihood.module(),
-            condition=condition,
+            posterior=parts.posterior.head(encoder.features + (0 if joins_items else width), latents),
+            prior=parts.prior.module(latents, width),
+            decoder=parts.net.decoder(width + latents, shape),
+            likelihood=parts.likelihood.module(shape),
+            condition_width=width,
         )
         self.joins_items = joins_items
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Any:
+    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
         """q(z|x, y)."""
-        label = self.told(condition)
+        label = self.given(condition)
         if self.joins_items:
             features = self.encoder(torch.cat([x.flatten(1), label], 1))
         else:
             features = torch.cat([self.encoder(x), label], 1)
         return self.posterior(features, self.latent_mask)
-
-    def decode(self, z: Float[Tensor, "batch latents"], condition: Tensor | None = None) -> Any:
-        """p(x|z, y)."""
-        return self.likelihood(self.decoder(torch.cat([self.told(condition), z.to(self.latent_mask.dtype)], 1)))

@@ -1,19 +1,20 @@
-"""What one pass through a model yields."""
+"""The result of one pass through a model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.numerics.distributions import Distribution
+
 
 @dataclass(frozen=True)
-class Pass:
-    """x -> posterior -> z -> likelihood, beside the prior (None for a deterministic code)."""
+class ForwardPass:
+    """x -> posterior -> z -> likelihood, and the prior (None for a deterministic code)."""
 
-    posterior: Any
+    posterior: Distribution
     z: Float[Tensor, "batch latents"]
-    likelihood: Any
-    prior: Any | None
+    likelihood: Distribution
+    prior: Distribution | None

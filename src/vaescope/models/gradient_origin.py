@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
+from vaescope.models.module import LatentModule, Parts
 from vaescope.models.registry import MODELS
-from vaescope.numerics.distributions import full_precision
+from vaescope.nets.net import Shape
+from vaescope.numerics.distributions import Distribution, full_precision
 from vaescope.numerics.divergence import latent_rate
+from vaescope.priors.prior import PriorModule
 
 
 @MODELS.register("vgon", summary="no encoder: the code is a gradient at the origin", source="Clapham and Grzes, eq. 6")
-class VGON(nn.Module):
+class VGON(LatentModule):
     """Zeros -> posterior -> z -> decoder -> loss; its negative gradient at the zeros is r, and r -> posterior again.
 
     r = -scale d loss / d r0 at r0 = 0 (eq. 6), with the loss -log p(x|z) + inner_beta KL summed over items, pixels and
@@ -34,45 +37,41 @@ class VGON(nn.Module):
     options: ClassVar[tuple[str, ...]] = ("inner_beta", "origin", "scale")
     # The gradient leaves through the posterior's weights and r comes in through them again: the log-variance grows with
     # their square. By Glorot's scheme that is three times what it is by PyTorch's, and training can overflow.
-    own_initialisation: ClassVar[str] = "torch"
-    latent_mask: Tensor
+    default_initialisation: ClassVar[str] = "torch"
+    prior: PriorModule
 
     def __init__(
         self,
-        shape: tuple[int, ...],
+        shape: Shape,
         latents: int,
+        parts: Parts,
         *,
-        net: Any,
-        posterior: Any,
-        prior: Any,
-        likelihood: Any,
         inner_beta: float = 1.0,
         origin: int | None = None,
         scale: float = 0.125,
     ) -> None:
-        super().__init__()
-        self.inner_beta = finite_number("inner_beta", inner_beta, at_least=0)
-        self.origin = None if origin is None else whole_number("origin", origin, 1)
-        self.scale = finite_number("scale", scale, above=0)
-        self.posterior = posterior.head(self.origin or latents, latents)
-        self.prior = prior.module(latents)
-        self.decoder = net.decoder(latents, shape)
-        self.likelihood = likelihood.module()
-        self.noise = {"origin": latents, "posterior": latents}
-        self.register_buffer("latent_mask", torch.ones(latents), persistent=False)
+        inner_beta = finite_number("inner_beta", inner_beta, at_least=0)
+        origin = None if origin is None else whole_number("origin", origin, 1)
+        scale = finite_number("scale", scale, above=0)
+        super().__init__(
+            latents,
+            encoder=None,
+            posterior=parts.posterior.head(origin or latents, latents),
+            prior=parts.prior.module(latents),
+            decoder=parts.net.decoder(latents, shape),
+            likelihood=parts.likelihood.module(shape),
+            noise={"origin": latents, "posterior": latents},
+        )
+        self.inner_beta, self.origin, self.scale = inner_beta, origin, scale
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Any:
+    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
         """q(z|x) after a first pass without noise."""
         return self.posterior(self.representation(x, None), self.latent_mask)
 
-    def decode(self, z: Float[Tensor, "batch latents"], condition: Tensor | None = None) -> Any:
-        """p(x|z)."""
-        return self.likelihood(self.decoder(z.to(self.latent_mask.dtype)))
-
     def forward(
         self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> Pass:
-        return self._from(self.representation(x, noise["origin"]), noise["posterior"])
+    ) -> ForwardPass:
+        return ForwardPass(*self._from(self.representation(x, noise["origin"]), noise["posterior"]))
 
     def representation(
         self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latents"] | None
@@ -88,11 +87,11 @@ class VGON(nn.Module):
         self, x: Float[Tensor, "batch ..."], start: Float[Tensor, "batch origin"], noise: Tensor | None
     ) -> Float[Tensor, ""]:
         """The loss of a pass from `start`, summed over the items."""
-        result = self._from(start, noise)
-        rate = latent_rate(result.posterior, result.prior, result.z).sum(1)
-        return (self.inner_beta * rate - result.likelihood.log_prob(full_precision(x))).sum()
+        posterior, z, likelihood, prior = self._from(start, noise)
+        rate = latent_rate(posterior, prior, z).sum(1)
+        return (self.inner_beta * rate - likelihood.log_prob(full_precision(x))).sum()
 
-    def _from(self, start: Tensor, noise: Tensor | None) -> Pass:
+    def _from(self, start: Tensor, noise: Tensor | None) -> tuple[Distribution, Tensor, Distribution, Distribution]:
         posterior = self.posterior(start, self.latent_mask)
         z = (posterior.mean if noise is None else posterior.sample(noise)) * self.latent_mask
-        return Pass(posterior, z, self.decode(z), self.prior(self.latent_mask))
+        return posterior, z, self.decode(z), self.prior(self.latent_mask)

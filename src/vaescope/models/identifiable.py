@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.data.conditions import ConditionKind
+from vaescope.models.module import Parts
 from vaescope.models.registry import MODELS
-from vaescope.models.variational import Variational, prior_module
+from vaescope.models.variational import Variational
+from vaescope.nets.net import Shape
+from vaescope.numerics.distributions import Distribution
 
 
 @MODELS.register(
     "identifiable",
-    summary="iVAE: conditioned on the factors, as its prior is",
+    summary="iVAE: posterior and prior conditioned on the factors",
     source="Bonheme, eq. 4.31, Table A.2",
 )
 class Identifiable(Variational):
-    """q(z|x, u) and p(z|u) with u the varying factors in [0, 1]; p(x|z) is not told u, which reaches it through z.
+    """q(z|x, u) and p(z|u) with u the varying factors in [0, 1]; u reaches the decoder only through z.
 
-    u joins the features of the encoder, whatever the net.
+    u is appended to the features of the encoder, whatever the net.
     """
 
-    condition_on: ClassVar[str | None] = "factors"
-    own_prior: ClassVar[str] = "conditional"
+    condition: ClassVar[ConditionKind | None] = "factors"
+    default_prior: ClassVar[str] = "conditional"
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        latents: int,
-        *,
-        net: Any,
-        posterior: Any,
-        prior: Any,
-        likelihood: Any,
-        condition: int,
-    ) -> None:
-        encoder = net.encoder(shape)
+    def __init__(self, shape: Shape, latents: int, parts: Parts) -> None:
+        encoder = parts.net.encoder(shape)
         super().__init__(
             latents,
             encoder=encoder,
-            posterior=posterior.head(encoder.features + condition, latents),
-            prior=prior_module(prior, latents, condition),
-            decoder=net.decoder(latents, shape),
-            likelihood=likelihood.module(),
-            condition=condition,
+            posterior=parts.posterior.head(encoder.features + parts.condition_width, latents),
+            prior=parts.prior.module(latents, parts.condition_width),
+            decoder=parts.net.decoder(latents, shape),
+            likelihood=parts.likelihood.module(shape),
+            condition_width=parts.condition_width,
         )
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Any:
+    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
         """q(z|x, u)."""
-        factors = self.told(condition)
-        return self.posterior(torch.cat([self.encoder(x), factors], 1), self.latent_mask)
-
-    def decode(self, z: Float[Tensor, "batch latents"], condition: Tensor | None = None) -> Any:
-        """p(x|z)."""
-        return self.likelihood(self.decoder(z.to(self.latent_mask.dtype)))
+        return self.posterior(torch.cat([self.encoder(x), self.given(condition)], 1), self.latent_mask)

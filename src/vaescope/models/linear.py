@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,28 +10,29 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
-from vaescope.data import Dataset, open_dataset
+from vaescope.data.arrays import from_array
+from vaescope.data.dataset import Dataset
 from vaescope.errors import DataError
 from vaescope.likelihoods.gaussian import GaussianDistribution
 from vaescope.models.architecture import check_latents
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
+from vaescope.models.latent_model import LatentModel
 from vaescope.numerics import linear
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.moments import Moments
 from vaescope.priors import Standard
 
-CHUNK = 1024
+CHUNK_ITEMS = 1024
 
 
-class Linear(nn.Module):
+class Linear(nn.Module, LatentModel):
     """x -> N(mean, diag(variance)) -> z -> N(W z + b, gamma I), the encoder being the best one for W, b and gamma.
 
     The columns of W lie along the principal directions of the data, largest eigenvalue first, because a diagonal
     posterior admits no other rotation (Bonheme, eq. 4.12 to 4.15). Latents whose eigenvalue does not exceed
-    beta * gamma are passive: N(0, 1) to the posterior, nothing to the decoder. `latent_mask` is as in the VAE.
+    beta * gamma are passive: their posterior is N(0, 1) and the decoder ignores them.
     """
 
-    latent_mask: Tensor
     eigenvalues: Tensor
     gamma: Tensor
     beta: Tensor
@@ -49,6 +49,7 @@ class Linear(nn.Module):
         latents = loadings.shape[1]
         self.loadings = nn.Parameter(loadings, requires_grad=False)
         self.offset = nn.Parameter(offset, requires_grad=False)
+        self.condition_width = 0
         self.prior = Standard().module(latents)
         self.noise = {"posterior": latents}
         self.register_buffer("eigenvalues", eigenvalues)
@@ -57,13 +58,18 @@ class Linear(nn.Module):
         self.register_buffer("latent_mask", loadings.new_ones(latents), persistent=False)
 
     @classmethod
-    def fit(cls, x: Any, latents: int, gamma: float | None = None, beta: float = 1.0) -> Linear:
-        """The maximum of E log p(x|z) - beta KL over the data, in float64.
+    def fit(
+        cls, x: Dataset | np.ndarray | Tensor, latents: int, gamma: float | None = None, beta: float = 1.0
+    ) -> Linear:
+        """Maximise E log p(x|z) - beta KL over the data, in float64.
 
-        `x` is anything `open_dataset` takes; a float64 table keeps its precision. `gamma` is the variance of the
-        decoder, or None for the best one, which for beta = 1 is the maximum-likelihood value.
+        Args:
+            x: A data set, or an array of items; a float64 table keeps its precision.
+            latents: The number of latents.
+            gamma: Variance of the decoder; default: the best one, for beta = 1 the maximum-likelihood value.
+            beta: Weight of the KL divergence.
         """
-        data = open_dataset(x)
+        data = x if isinstance(x, Dataset) else from_array(x)
         check_latents(latents, data.shape)
         beta = finite_number("beta", beta, above=0)
         gamma = None if gamma is None else finite_number("gamma", gamma, above=0)
@@ -77,7 +83,7 @@ class Linear(nn.Module):
 
     @property
     def active(self) -> Bool[Tensor, "latents"]:
-        """The latents that the decoder uses."""
+        """Whether the decoder uses each latent."""
         return self._masked().any(0)
 
     def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> DiagonalGaussian:
@@ -94,10 +100,10 @@ class Linear(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> Pass:
+    ) -> ForwardPass:
         posterior = self.encode(x, condition)
         z = posterior.sample(noise["posterior"]) * self.latent_mask
-        return Pass(posterior, z, self.decode(z, condition), self.prior(self.latent_mask))
+        return ForwardPass(posterior, z, self.decode(z, condition), self.prior(self.latent_mask))
 
     def log_likelihood(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
         """log p(x), exactly; for beta = 1 it equals the ELBO (Bonheme, eq. 4.10)."""
@@ -107,29 +113,29 @@ class Linear(nn.Module):
         return self.loadings * self.latent_mask
 
 
-def _rows(x: Any, data: Dataset) -> Iterator[Tensor]:
-    """The items as rows; a float64 table as it was given, since a data set hands out float32."""
+def _rows(x: object, data: Dataset) -> Iterator[Tensor]:
+    """The items as rows; a float64 table as given, because data sets convert to float32."""
     table = x.detach().cpu().numpy() if isinstance(x, Tensor) and x.dtype == torch.float64 else x
     if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype == np.float64:
-        for start in range(0, len(table), CHUNK):
-            yield torch.from_numpy(np.array(table[start : start + CHUNK], dtype=np.float64))
+        for start in range(0, len(table), CHUNK_ITEMS):
+            yield torch.from_numpy(np.array(table[start : start + CHUNK_ITEMS], dtype=np.float64))
     else:
-        for chunk in data.chunks(CHUNK):
+        for chunk in data.chunks(CHUNK_ITEMS):
             yield chunk.flatten(1)
 
 
 def _principal(moments: Moments, name: str) -> tuple[Tensor, Tensor]:
     """Eigenvalues of the covariance of the empirical distribution, largest first, and their unit vectors.
 
-    Eigenvalues within rounding of zero become zero; each vector's largest entry is positive, so that the sign is
-    that of the data and not of the solver.
+    Eigenvalues within rounding of zero become zero. The largest entry of each vector is positive, so that the sign
+    does not depend on the solver.
     """
     values, vectors = torch.linalg.eigh(moments.covariance(correction=0))
     values, vectors = values.flip(0), vectors.flip(1)
     rounding = torch.finfo(values.dtype).eps
-    # Equal items far from zero leave a scatter of rounding errors, which must not pass for variance.
+    # Equal items far from zero leave rounding errors, which must not count as variance.
     if values[0] <= (rounding * moments.count * moments.mean.abs().max()) ** 2:
-        raise DataError(f"{name}: the items must differ for principal directions to exist, all are the same item.")
+        raise DataError(f"{name}: the items must differ for principal directions to exist, but all are equal.")
     largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
     return values.where(values > rounding * len(values) * values[0], 0.0), vectors * largest.sign()
 
@@ -139,7 +145,7 @@ def _best_gamma(eigenvalues: Tensor, latents: int, beta: float, name: str) -> fl
     if gamma == 0:
         directions = int((eigenvalues > 0).sum())
         raise DataError(
-            f"{name}: gamma has a best value only where {latents} latents leave some variance unexplained, but the "
-            f"data vary in {directions} directions. Pass gamma, or choose fewer latents."
+            f"{name}: gamma has a best value only if {latents} latents leave some variance unexplained, but the data "
+            f"vary in {directions} directions. Pass gamma, or choose fewer latents."
         )
     return gamma

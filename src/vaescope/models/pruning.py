@@ -1,11 +1,10 @@
-"""A model with fewer latents: the others are held at constants, which the decoder's first layer takes into its bias."""
+"""Removal of latents: each is held at a constant, which moves into the bias of the decoder's first layer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,29 +13,36 @@ from torch import Tensor, nn
 from vaescope.checks import is_whole
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models.architecture import Architecture
+from vaescope.models.module import LatentModule
 from vaescope.posteriors import Full
-from vaescope.priors import Anisotropic, ConditionalGaussian, Mixture, Sparse, Standard, StudentT
+from vaescope.priors import Anisotropic, ConditionalGaussian, Mixture, Prior, PriorModule, Sparse, Standard, StudentT
+from vaescope.priors.anisotropic import AnisotropicPrior
 
 
 def pruned(
-    model: Any,
+    model: LatentModule,
     architecture: Architecture,
     shape: tuple[int, ...],
     keep: Sequence[int],
     fill: Float[Tensor, "latents"],
-) -> tuple[nn.Module, Architecture]:
-    """The model with the latents `keep` alone, and the architecture that builds it.
+) -> tuple[LatentModule, Architecture]:
+    """The model with only the latents `keep`, and its architecture.
 
-    To rounding, its posterior and its prior are those of the model at `keep`, and what it decodes from z[keep] is what
-    the model decodes from z with every other latent at its number in `fill`, which has one for each latent.
+    Up to rounding, its posterior and prior are those of the whole model at `keep`, and it decodes z[keep] as the whole
+    model decodes z with every other latent set to its value in `fill`.
+
+    Args:
+        architecture: The architecture of `model`.
+        shape: The shape of an item.
+        keep: The latents to keep.
+        fill: A value for each latent; only those of removed latents count.
     """
     latents = len(model.latent_mask)
     kept = checked_keep(keep, latents)
-    _check_exact(architecture, kept)
+    _check_exact(model, architecture, kept)
     layer = first_layer(model)
-    prior = getattr(model, "prior", None)
-    if prior is not None:
-        architecture = replace(architecture, prior=kept_prior(architecture.prior, prior, kept))
+    if model.prior is not None:
+        architecture = replace(architecture, prior=kept_prior(architecture.parts.prior, model.prior, kept))
     small = architecture.build(shape, len(kept), seed=None)
     whole, wanted = model.state_dict(), small.state_dict()
     index = torch.tensor(kept, device=fill.device)
@@ -47,8 +53,8 @@ def pruned(
 
 
 def checked_keep(keep: Sequence[int], latents: int) -> tuple[int, ...]:
-    """The numbers of the latents to keep in ascending order, or an error that says what is wrong with them."""
-    given: Any = keep.tolist() if hasattr(keep, "tolist") else keep
+    """The latents to keep in ascending order, or an error that says what is wrong with them."""
+    given: object = keep.tolist() if hasattr(keep, "tolist") else keep
     numbers = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
     if not numbers or not all(is_whole(one, 0, latents - 1) for one in numbers) or len({*numbers}) < len(numbers):
         raise LatentError(
@@ -58,38 +64,37 @@ def checked_keep(keep: Sequence[int], latents: int) -> tuple[int, ...]:
     return tuple(sorted(int(one) for one in numbers))
 
 
-def first_layer(model: Any) -> str:
-    """The name of the layer through which codes enter the decoder; the columns of its weight end with the latents."""
-    layers = ((name, layer) for name, layer in model.decoder.named_modules() if isinstance(layer, nn.Linear))
+def first_layer(model: LatentModule) -> str:
+    """The name of the first layer of the decoder; the last columns of its weight belong to the latents."""
+    modules = model.get_submodule("decoder").named_modules()
+    layers = ((name, layer) for name, layer in modules if isinstance(layer, nn.Linear))
     name, layer = next(layers, ("", None))
-    told = getattr(model, "condition_width", 0)
-    if layer is None or layer.in_features - len(model.latent_mask) not in (0, told):
+    if layer is None or layer.in_features - len(model.latent_mask) != model.decoder_condition_width:
         raise ConfigurationError(
-            "a decoder must begin with a linear layer that takes the code for it to be pruned or exported, "
+            "a decoder must begin with a linear layer that takes the code to be pruned or exported, but "
             f"{type(model.decoder).__name__} does not. Use one of this library's nets."
         )
     return f"decoder.{name}"
 
 
-def _check_exact(architecture: Architecture, kept: tuple[int, ...]) -> None:
-    """Models of which no smaller one has the same codes are refused."""
-    if architecture.model == "vgon":
+def _check_exact(model: LatentModule, architecture: Architecture, kept: tuple[int, ...]) -> None:
+    """Raise an error for a model that no smaller model can reproduce."""
+    if model.encoder is None:
         raise ConfigurationError(
-            "a model 'vgon' cannot be pruned: its code is a gradient through the whole decoder, so that a smaller one "
-            f"would encode differently. Train one with {len(kept)} latents."
+            f"a model {architecture.model!r} cannot be pruned: its code is a gradient through the whole decoder, so a "
+            f"smaller model would encode differently. Train one with {len(kept)} latents."
         )
     if isinstance(architecture.posterior, Full) and kept != tuple(range(len(kept))):
         raise ConfigurationError(
-            "a model with the posterior 'full' can only lose its last latents: it has the Cholesky factor of the "
-            f"covariance, and that of the latents {', '.join(map(str, kept))} alone is no part of it. Train one with "
-            f"{len(kept)} latents."
+            "a model with the posterior 'full' can only lose its last latents, because the Cholesky factor of the "
+            f"latents {', '.join(map(str, kept))} is no part of the whole factor. Train one with {len(kept)} latents."
         )
 
 
 def _cut(value: Tensor, wanted: tuple[int, ...], latents: int, kept: Tensor) -> Tensor:
-    """A tensor without what belongs to dropped latents, along every axis that is longer than in the small model.
+    """Remove dropped latents along every axis that is longer than in the small model.
 
-    What such an axis has beside latents, the label that a decoder is told, comes before them and stays.
+    Entries that come before the latents, those of the decoder's condition, stay.
     """
     for axis, (size, target) in enumerate(zip(value.shape, wanted, strict=True)):
         if size != target:
@@ -100,18 +105,18 @@ def _cut(value: Tensor, wanted: tuple[int, ...], latents: int, kept: Tensor) -> 
 
 
 def _with_constants(weight: Tensor, bias: Tensor, kept: tuple[int, ...], fill: Tensor) -> Tensor:
-    """The bias of a layer some of whose inputs are constant; summed in float64, as there may be many of them."""
+    """The bias of a layer with some constant inputs; summed in float64, because there may be many."""
     constants = fill.to(weight.device, torch.float64, copy=True)
     constants[list(kept)] = 0
     return (bias.double() + weight[:, -len(constants) :].double() @ constants).to(bias.dtype)
 
 
 @singledispatch
-def kept_prior(prior: Any, module: Any, kept: tuple[int, ...]) -> Any:
-    """The description of a prior's marginal over the kept latents; `module` holds what was learned of it."""
+def kept_prior(prior: Prior, module: PriorModule, kept: tuple[int, ...]) -> Prior:
+    """The marginal of a prior over the kept latents; `module` holds its learned parameters."""
     raise ConfigurationError(
-        f"a prior {type(prior).__name__} cannot be pruned: what it is to fewer latents is not known. Register that "
-        "with `vaescope.models.pruning.kept_prior.register`."
+        f"a prior {type(prior).__name__} cannot be pruned, because its marginal over fewer latents is unknown. "
+        "Register a function that returns it with `vaescope.models.pruning.kept_prior.register`."
     )
 
 
@@ -119,13 +124,13 @@ def kept_prior(prior: Any, module: Any, kept: tuple[int, ...]) -> Any:
 @kept_prior.register(Sparse)
 @kept_prior.register(Standard)
 @kept_prior.register(StudentT)
-def _(prior: Any, module: Any, kept: tuple[int, ...]) -> Any:
+def _(prior: Prior, module: PriorModule, kept: tuple[int, ...]) -> Prior:
     return prior
 
 
 @kept_prior.register
-def _(prior: Anisotropic, module: Any, kept: tuple[int, ...]) -> Anisotropic:
-    """Variances are shares of a sum: for the kept ones to stay what they are, the scale becomes their mean."""
+def _(prior: Anisotropic, module: AnisotropicPrior, kept: tuple[int, ...]) -> Anisotropic:
+    """Variances are shares of a sum: the kept ones stay the same if the scale becomes their mean."""
     if prior.kind == "isotropic":
         return prior
     share = torch.softmax(module.log_variance.detach().double(), 0)[list(kept)]
@@ -138,7 +143,7 @@ def _(prior: Anisotropic, module: Any, kept: tuple[int, ...]) -> Anisotropic:
 
 
 @kept_prior.register
-def _(prior: Mixture, module: Any, kept: tuple[int, ...]) -> Mixture | Standard:
-    """The means lose coordinates; where none is left, all components are N(0, 1) in every latent."""
+def _(prior: Mixture, module: PriorModule, kept: tuple[int, ...]) -> Mixture | Standard:
+    """The means lose coordinates; if none is left, all components are N(0, 1)."""
     placed = [latent for latent in kept if latent < len(prior.means[0])]
     return replace(prior, means=tuple(tuple(row[j] for j in placed) for row in prior.means)) if placed else Standard()

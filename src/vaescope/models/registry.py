@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from vaescope.models.module import LatentModule
 from vaescope.registry import Registry
 
-MODELS: Registry[type[Any]] = Registry("model", "vaescope.models")
+MODELS: Registry[type[LatentModule]] = Registry("model", "vaescope.models")

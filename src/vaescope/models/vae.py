@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.models.module import Parts
 from vaescope.models.registry import MODELS
 from vaescope.models.variational import Variational
+from vaescope.nets.net import Shape
+from vaescope.numerics.distributions import Distribution
 
 
 @MODELS.register("vae", summary="encoder, posterior, prior, decoder, likelihood", source="Bonheme, eq. 3.5")
 class VAE(Variational):
     """Encoder -> posterior -> z -> decoder -> likelihood, with a prior over z."""
 
-    def __init__(
-        self, shape: tuple[int, ...], latents: int, *, net: Any, posterior: Any, prior: Any, likelihood: Any
-    ) -> None:
-        encoder = net.encoder(shape)
+    def __init__(self, shape: Shape, latents: int, parts: Parts) -> None:
+        encoder = parts.net.encoder(shape)
         super().__init__(
             latents,
             encoder=encoder,
-            posterior=posterior.head(encoder.features, latents),
-            prior=prior.module(latents),
-            decoder=net.decoder(latents, shape),
-            likelihood=likelihood.module(),
+            posterior=parts.posterior.head(encoder.features, latents),
+            prior=parts.prior.module(latents),
+            decoder=parts.net.decoder(latents, shape),
+            likelihood=parts.likelihood.module(shape),
         )
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Any:
+    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
         """q(z|x)."""
         return self.posterior(self.encoder(x), self.latent_mask)
-
-    def decode(self, z: Float[Tensor, "batch latents"], condition: Tensor | None = None) -> Any:
-        """p(x|z)."""
-        return self.likelihood(self.decoder(z.to(self.latent_mask.dtype)))

@@ -3,6 +3,7 @@
 from vaescope.nets.conv import Conv
 from vaescope.nets.initialise import INITIALISATIONS, initialise
 from vaescope.nets.mlp import ACTIVATIONS, MLP, Affine, FullyConnected
+from vaescope.nets.net import Decoder, Encoder, Net
 from vaescope.nets.registry import NETS
 
 __all__ = [
@@ -12,6 +13,9 @@ __all__ = [
     "NETS",
     "Affine",
     "Conv",
+    "Decoder",
+    "Encoder",
     "FullyConnected",
+    "Net",
     "initialise",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -11,19 +12,22 @@ from torch import Tensor, nn
 
 from vaescope.errors import ConfigurationError
 from vaescope.nets.convolution import Convolution, Deconvolution
+from vaescope.nets.net import Net, Shape
 from vaescope.nets.registry import NETS
 from vaescope.nets.sizes import check_sizes
 
 
 @NETS.register("conv", summary="four convolutions and one dense layer on each side", source="Bonheme, Table C.1")
 @dataclass(frozen=True)
-class Conv:
+class Conv(Net):
     """Four convolutions of stride 2 and one hidden layer, mirrored by the decoder; any image size and channels.
 
     `kernels` are the encoder's: (4, 4, 2, 2) as in the studies' code, or (4, 4, 4, 4) as in the thesis' table.
     The decoder's are 4 x 4 throughout. Sizes that do not halve are padded with zeros below and on the right.
     Vectors are laid out as images with the channels last, the order that convolutions run fastest in.
     """
+
+    convolutional: ClassVar[bool] = True
 
     kernels: tuple[int, ...] = (4, 4, 2, 2)
     channels: tuple[int, ...] = (32, 32, 64, 64)
@@ -40,11 +44,11 @@ class Conv:
         if any(kernel % 2 for kernel in self.kernels):
             raise ConfigurationError(f"kernels must be even, got {self.kernels}. Use 2 or 4.")
 
-    def encoder(self, shape: tuple[int, ...]) -> ConvEncoder:
+    def encoder(self, shape: Shape) -> ConvEncoder:
         """Image -> features."""
         return ConvEncoder(self, _image(shape))
 
-    def decoder(self, inputs: int, shape: tuple[int, ...]) -> ConvDecoder:
+    def decoder(self, inputs: int, shape: Shape) -> ConvDecoder:
         """Code -> the numbers that the likelihood takes, one for each pixel and channel."""
         return ConvDecoder(self, inputs, _image(shape))
 

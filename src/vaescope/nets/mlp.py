@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.nets.net import Net, Shape
 from vaescope.nets.registry import NETS
 from vaescope.nets.sizes import check_sizes
 from vaescope.registry import lookup
@@ -26,8 +28,10 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 @NETS.register("mlp", summary="dense layers of any widths", source="")
 @dataclass(frozen=True)
-class MLP:
+class MLP(Net):
     """Hidden layers of the given widths and activation on each side; images are taken as vectors."""
+
+    takes_vectors: ClassVar[bool] = True
 
     encoder_widths: tuple[int, ...] = (400, 400)
     decoder_widths: tuple[int, ...] = (400, 400)
@@ -40,44 +44,48 @@ class MLP:
         for activation in (self.encoder_activation, self.decoder_activation):
             lookup(ACTIVATIONS, activation, "activation")
 
-    def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
+    def encoder(self, shape: Shape) -> VectorEncoder:
         """Item -> features."""
         return VectorEncoder(math.prod(shape), self.encoder_widths, self.encoder_activation)
 
-    def decoder(self, inputs: int, shape: tuple[int, ...]) -> VectorDecoder:
+    def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
         """Code -> the numbers that the likelihood takes."""
         return VectorDecoder(inputs, self.decoder_widths, shape, self.decoder_activation)
 
 
 @NETS.register("fully_connected", summary="dense layers, 1200 wide", source="Bonheme, Table D.2")
 @dataclass(frozen=True)
-class FullyConnected:
+class FullyConnected(Net):
     """1200-1200 ReLU / three tanh layers of 1200, as in the studies' code (the thesis' table opens with 256)."""
+
+    takes_vectors: ClassVar[bool] = True
 
     decoder_widths: tuple[int, ...] = (1200, 1200, 1200)
 
     def __post_init__(self) -> None:
         check_sizes("decoder_widths", self.decoder_widths)
 
-    def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
+    def encoder(self, shape: Shape) -> VectorEncoder:
         """Item -> features."""
         return VectorEncoder(math.prod(shape), (1200, 1200), "relu")
 
-    def decoder(self, inputs: int, shape: tuple[int, ...]) -> VectorDecoder:
+    def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
         """Code -> the numbers that the likelihood takes."""
         return VectorDecoder(inputs, self.decoder_widths, shape, "tanh")
 
 
 @NETS.register("affine", summary="one affine map on each side", source="Rolinek et al., section 4")
 @dataclass(frozen=True)
-class Affine:
+class Affine(Net):
     """No hidden layer: the heads and the decoder are affine maps (the linear case of Bonheme, section 4.2)."""
 
-    def encoder(self, shape: tuple[int, ...]) -> VectorEncoder:
+    takes_vectors: ClassVar[bool] = True
+
+    def encoder(self, shape: Shape) -> VectorEncoder:
         """Item -> the item as a vector."""
         return VectorEncoder(math.prod(shape), (), "relu")
 
-    def decoder(self, inputs: int, shape: tuple[int, ...]) -> VectorDecoder:
+    def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
         """Code -> the numbers that the likelihood takes, W z + b."""
         return VectorDecoder(inputs, (), shape, "relu")
 

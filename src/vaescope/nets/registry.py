@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from vaescope.nets.net import Net
 from vaescope.registry import PartRegistry
 
-NETS: PartRegistry[Any] = PartRegistry("net", "vaescope.nets")
+NETS: PartRegistry[Net] = PartRegistry("net", "vaescope.nets")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from vaescope.checks import is_whole
 from vaescope.errors import ConfigurationError
 
 
-def check_sizes(name: str, sizes: Any) -> None:
+def check_sizes(name: str, sizes: object) -> None:
     """An error that names the option when a size is not a whole number of at least 1."""
     if not isinstance(sizes, tuple) or not all(is_whole(size, 1) for size in sizes):
         raise ConfigurationError(f"{name} must be whole numbers of at least 1, got {sizes!r}.")

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.numerics import gaussian
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """A distribution over codes or over items: one for each example, or one for all."""
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, in the shape of a code or of an item."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each latent or dimension, in the shape of the mean."""
+
+    def sample(self, noise: Tensor, /) -> Tensor:
+        """One draw for each row of noise: a function of the noise, so that the caller decides all randomness."""
+
+    def log_prob(self, value: Tensor, /) -> Tensor:
+        """The log-density of each example, summed over its latents or dimensions."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,7 @@ class FullGaussian:
         """log N(z; mean, A A^T) (Bonheme, eq. 2.15)."""
         return gaussian.full_log_density(z, self.mean, self.cholesky)
 
-    def kl_to(self, prior: Any) -> Float[Tensor, "*batch"] | None:
+    def kl_to(self, prior: Distribution) -> Float[Tensor, "*batch"] | None:
         """KL(self || prior) of each example to a diagonal Gaussian (Bonheme, eq. 2.18); None to any other prior."""
         if not isinstance(prior, DiagonalGaussian):
             return None
@@ -98,6 +117,10 @@ class Point:
     def sample(self, noise: Tensor | None = None) -> Float[Tensor, "*batch latents"]:
         """The mean, whatever the noise."""
         return self.mean
+
+    def log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch"]:
+        """The log of the mass at z: 0 at the mean and minus infinity elsewhere."""
+        return torch.where((z == self.mean).all(-1), 0.0, -torch.inf).to(self.mean)
 
 
 def full_precision(values: Tensor) -> Tensor:

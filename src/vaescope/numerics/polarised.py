@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-ACTIVE, MIXED, PASSIVE = "active", "mixed", "passive"
-TYPES = (ACTIVE, MIXED, PASSIVE)
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
+
 ALPHA = 0.1
 # Standard deviation of the mean representation above which Rolinek et al. (section 5.2) call a latent active.
 SPREAD = 0.5
@@ -22,15 +22,15 @@ PATIENCE = 500  # steps in which latents may all still look like the prior they 
 def variable_type_codes(
     mean: Float[Tensor, "*many latents"], variance: Float[Tensor, "*many latents"], alpha: float = ALPHA
 ) -> Int[Tensor, "*many latents"]:
-    """Positions in `TYPES`, from the mean and the variance of each latent's variance representation.
+    """Positions in `VARIABLE_TYPES`, from the mean and the variance of each latent's variance representation.
 
     Active: the posterior variance stays near 0; passive: it stays near 1; mixed: neither, or it changes.
     """
     steady = variance < alpha
     active = steady & (mean <= alpha)
     passive = steady & ((mean - 1).abs() <= alpha)
-    mixed = torch.full_like(mean, TYPES.index(MIXED), dtype=torch.int64)
-    return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
+    mixed = torch.full_like(mean, VARIABLE_TYPES.index(MIXED), dtype=torch.int64)
+    return mixed.masked_fill(active, VARIABLE_TYPES.index(ACTIVE)).masked_fill(passive, VARIABLE_TYPES.index(PASSIVE))
 
 
 def own_prior_type_codes(
@@ -40,7 +40,7 @@ def own_prior_type_codes(
     distance: Float[Tensor, "*many latents"],
     alpha: float = ALPHA,
 ) -> Int[Tensor, "*many latents"]:
-    """Positions in `TYPES` under a Gaussian prior other than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2).
+    """Positions in `VARIABLE_TYPES` under a Gaussian prior other than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2).
 
     Active: the variance stays near 0, in units of the prior's mean variance, since the scale of a latent is free where
     its prior is learned. Over the examples, not for each: where an active latent is near 0, so is the prior's variance,
@@ -49,10 +49,10 @@ def own_prior_type_codes(
     examples, `unit` is the mean of the prior's variance, and `distance` the mean squared distance to the prior's mean,
     in units of the prior's variance.
     """
-    active = variable_type_codes(variance[0] / unit, variance[1] / unit.square(), alpha) == TYPES.index(ACTIVE)
-    passive = (variable_type_codes(*ratio, alpha) == TYPES.index(PASSIVE)) & (distance <= alpha)
-    mixed = torch.full_like(unit, TYPES.index(MIXED), dtype=torch.int64)
-    return mixed.masked_fill(active, TYPES.index(ACTIVE)).masked_fill(passive, TYPES.index(PASSIVE))
+    active = variable_type_codes(variance[0] / unit, variance[1] / unit.square(), alpha) == VARIABLE_TYPES.index(ACTIVE)
+    passive = (variable_type_codes(*ratio, alpha) == VARIABLE_TYPES.index(PASSIVE)) & (distance <= alpha)
+    mixed = torch.full_like(unit, VARIABLE_TYPES.index(MIXED), dtype=torch.int64)
+    return mixed.masked_fill(active, VARIABLE_TYPES.index(ACTIVE)).masked_fill(passive, VARIABLE_TYPES.index(PASSIVE))
 
 
 def regime_rate(

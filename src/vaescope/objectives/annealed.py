@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
@@ -40,7 +40,7 @@ class Annealed(Objective):
         require(self, "capacity", at_least=0)
         require(self, "steps", at_least=1)
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         rate = self.rate(result, context)
         distance = torch.zeros_like(rate)
         if result.prior is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
@@ -26,6 +26,6 @@ class Beta(Objective):
         super().__post_init__()
         require(self, "beta", at_least=0)
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         values = {"reconstruction": self.reconstruction(x, result), "rate": self.rate(result, context)}
         return Terms(values, {"reconstruction": 1.0, "rate": self.beta})

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.errors import unknown_name
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics import gaussian
 from vaescope.numerics.aggregate import ESTIMATORS, Estimator, aggregate
 from vaescope.objectives.context import Context
@@ -46,7 +46,7 @@ class BetaTC(Objective):
         if self.estimator not in ESTIMATORS:
             raise unknown_name("estimator", self.estimator, ESTIMATORS)
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         rate = self.rate(result, context)
         parts = (torch.zeros_like(rate),) * 3 if result.prior is None else self._parts(result, context)
         information, correlation, dimensions = parts
@@ -60,7 +60,7 @@ class BetaTC(Objective):
         shown = {"index_code_information": 0.0, "dimension_wise_rate": 0.0}
         return Terms(values, {"reconstruction": 1.0, "rate": 1.0, "total_correlation": self.beta - 1, **shown})
 
-    def _parts(self, result: Pass, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+    def _parts(self, result: ForwardPass, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         prior: Any = result.prior
         found = aggregate(result.posterior, result.z, context.items, self.estimator)
         # Latents that are not in use are N(0, 1) to the posterior and to the prior, and no part of the code.

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.aggregate import log_mixture
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.mmd import latent_mmd
@@ -55,7 +55,7 @@ class Decomposition(Objective):
     def noise(self, latents: int) -> dict[str, int]:
         return {NOISE: latents}
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         rate = self.rate(result, context)
         values = {
             "reconstruction": self.reconstruction(x, result),
@@ -64,7 +64,7 @@ class Decomposition(Objective):
         }
         return Terms(values, {"reconstruction": 1.0, "rate": self.beta, "divergence": self.alpha})
 
-    def _divergence(self, result: Pass, context: Context) -> Float[Tensor, "batch"]:
+    def _divergence(self, result: ForwardPass, context: Context) -> Float[Tensor, "batch"]:
         prior: Any = result.prior
         codes = _codes(prior, context.noise[NOISE]) * context.mask
         if self.divergence == "kl":

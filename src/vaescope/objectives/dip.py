@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
@@ -45,7 +45,7 @@ class DIP(Objective):
         """What is drawn to the identity."""
         raise NotImplementedError
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         rate = self.rate(result, context)
         off_diagonal = diagonal = torch.zeros_like(rate)
         if result.prior is not None:

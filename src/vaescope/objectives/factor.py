@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import log_softmax
 
 from vaescope.errors import ConfigurationError
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.nets.sizes import check_sizes
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
@@ -60,7 +60,7 @@ class Factor(Objective):
             layers += [nn.Linear(before, after), nn.LeakyReLU(SLOPE)]
         return nn.Sequential(*layers, nn.Linear(widths[-1], 2))
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         reconstruction, rate = self.reconstruction(x, result), self.rate(result, context)
         if context.judge is None:
             raise ConfigurationError("the objective factor needs its critic: train it with fit or a Trainer.")

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.objectives.context import Context
 from vaescope.objectives.objective import Objective
@@ -37,7 +37,7 @@ class MaximumEntropy(Objective):
         super().__post_init__()
         require(self, "beta", at_least=0)
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         rate = self.rate(result, context)
         volume = torch.zeros_like(rate) if result.prior is None else log_volume(result.posterior)
         values = {"reconstruction": self.reconstruction(x, result), "rate": rate, "log_volume": volume}

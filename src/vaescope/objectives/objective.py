@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.models.forward_pass import Pass
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.divergence import latent_rate
 from vaescope.objectives.context import Context
 from vaescope.objectives.strengths import require
@@ -41,21 +41,21 @@ class Objective:
         """A net that is trained beside the model, on codes of so many latents; most objectives have none."""
         return None
 
-    def terms(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         """The named terms and their weights."""
         raise NotImplementedError
 
-    def __call__(self, x: Float[Tensor, "batch ..."], result: Pass, context: Context) -> Terms:
+    def __call__(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         terms = self.terms(x, result, context)
         ramp = self._ramp(context)
         weights = {name: weight if name == RECONSTRUCTION else ramp * weight for name, weight in terms.weights.items()}
         return Terms(terms.values, weights)
 
-    def reconstruction(self, x: Float[Tensor, "batch ..."], result: Pass) -> Float[Tensor, "batch"]:
+    def reconstruction(self, x: Float[Tensor, "batch ..."], result: ForwardPass) -> Float[Tensor, "batch"]:
         """-log p(x|z) of each example."""
         return -result.likelihood.log_prob(x)
 
-    def rate(self, result: Pass, context: Context) -> Float[Tensor, "batch"]:
+    def rate(self, result: ForwardPass, context: Context) -> Float[Tensor, "batch"]:
         """KL(q(z|x) || p(z)) of each example, less the free bits; 0 for a deterministic code, which has none."""
         if result.prior is None:
             return torch.zeros_like(result.z[:, 0])

@@ -3,6 +3,7 @@
 from vaescope.posteriors.deterministic import Deterministic
 from vaescope.posteriors.diagonal import Diagonal
 from vaescope.posteriors.full import Full
+from vaescope.posteriors.posterior import Posterior, PosteriorHead
 from vaescope.posteriors.registry import POSTERIORS
 
-__all__ = ["POSTERIORS", "Deterministic", "Diagonal", "Full"]
+__all__ = ["POSTERIORS", "Deterministic", "Diagonal", "Full", "Posterior", "PosteriorHead"]

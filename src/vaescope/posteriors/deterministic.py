@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import Point, full_precision
+from vaescope.posteriors.posterior import Posterior
 from vaescope.posteriors.registry import POSTERIORS
 
 
 @POSTERIORS.register("deterministic", summary="a point", source="Bonheme, figure 8.6")
 @dataclass(frozen=True)
-class Deterministic:
+class Deterministic(Posterior):
     """A point; no noise, no rate."""
+
+    deterministic: ClassVar[bool] = True
 
     def head(self, features: int, latents: int) -> DeterministicHead:
         """Features -> code."""

@@ -8,12 +8,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+from vaescope.posteriors.posterior import Posterior
 from vaescope.posteriors.registry import POSTERIORS
 
 
 @POSTERIORS.register("diagonal", summary="independent Gaussians", source="Bonheme, eq. 2.16")
 @dataclass(frozen=True)
-class Diagonal:
+class Diagonal(Posterior):
     """A Gaussian with a diagonal covariance."""
 
     def head(self, features: int, latents: int) -> DiagonalHead:

@@ -10,12 +10,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.numerics.distributions import FullGaussian, full_precision
+from vaescope.posteriors.posterior import Posterior
 from vaescope.posteriors.registry import POSTERIORS
 
 
 @POSTERIORS.register("full", summary="a Gaussian with a full covariance", source="Rolinek et al., Table 2")
 @dataclass(frozen=True)
-class Full:
+class Full(Posterior):
     """A Gaussian with any covariance, by its Cholesky factor."""
 
     def head(self, features: int, latents: int) -> FullHead:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from vaescope.posteriors.posterior import Posterior
 from vaescope.registry import PartRegistry
 
-POSTERIORS: PartRegistry[Any] = PartRegistry("posterior", "vaescope.posteriors")
+POSTERIORS: PartRegistry[Posterior] = PartRegistry("posterior", "vaescope.posteriors")

@@ -3,6 +3,7 @@
 from vaescope.priors.anisotropic import Anisotropic, principal_log_variances
 from vaescope.priors.conditional import ConditionalGaussian
 from vaescope.priors.mixture import Mixture
+from vaescope.priors.prior import Prior, PriorModule
 from vaescope.priors.registry import PRIORS
 from vaescope.priors.sparse import Sparse
 from vaescope.priors.standard import Standard
@@ -13,6 +14,8 @@ __all__ = [
     "Anisotropic",
     "ConditionalGaussian",
     "Mixture",
+    "Prior",
+    "PriorModule",
     "Sparse",
     "Standard",
     "StudentT",

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
-from vaescope.data import open_dataset
+from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, LatentError
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.numerics.moments import Moments
+from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
 KINDS = ("isotropic", "fixed", "learned")
-CHUNK = 1024
+CHUNK_ITEMS = 1024
 
 
 @PRIORS.register("anisotropic", summary="diagonal; variances fixed or learned", source="Mathieu et al., section 6.1")
 @dataclass(frozen=True)
-class Anisotropic:
+class Anisotropic(Prior):
     """variance_j = scale * latents * softmax(log_variance)_j, so that the variances average to `scale`.
 
     Attributes:
-        kind: "isotropic": all variances are `scale`. "fixed": as `log_variance` says. "learned": from there on,
-            or from the isotropic prior when `log_variance` is None.
-        log_variance: One number for each latent, at least; a model takes the first ones. They count up to a common
-            shift. `principal_log_variances` has those of the data.
+        kind: "isotropic": all variances are `scale`. "fixed": the variances of `log_variance`. "learned": trained,
+            starting at `log_variance`, or at the isotropic prior if that is None.
+        log_variance: At least one number for each latent; a model takes the first ones. A common shift has no effect.
+            `principal_log_variances` computes those of the data.
         scale: The mean variance.
     """
 
@@ -59,7 +59,7 @@ class Anisotropic:
                 "Pass principal_log_variances(data, latents), or choose the kind 'learned'."
             )
 
-    def module(self, latents: int) -> AnisotropicPrior:
+    def module(self, latents: int, condition_width: int = 0) -> AnisotropicPrior:
         """The prior over `latents` latents."""
         if self.log_variance is None:
             return AnisotropicPrior(torch.zeros(latents), self.scale, self.kind == "learned")
@@ -72,7 +72,7 @@ class Anisotropic:
 
 
 class AnisotropicPrior(nn.Module):
-    """Holds the log-variances, as a parameter when they are learned; shares are over the latents in use only."""
+    """Holds the log-variances, as a parameter if they are learned; shares are over the latents in use only."""
 
     log_variance: Tensor
 
@@ -84,7 +84,7 @@ class AnisotropicPrior(nn.Module):
         else:
             self.register_buffer("log_variance", log_variance, persistent=False)
 
-    def forward(self, mask: Float[Tensor, "latents"]) -> DiagonalGaussian:
+    def forward(self, mask: Float[Tensor, "latents"], condition: Tensor | None = None) -> DiagonalGaussian:
         used = mask > 0
         values = full_precision(self.log_variance)
         log_share = torch.log_softmax(values.masked_fill(~used, -math.inf), -1)
@@ -92,25 +92,24 @@ class AnisotropicPrior(nn.Module):
         return DiagonalGaussian(torch.zeros_like(values), torch.where(used, log_share + log_mean, 0.0))
 
 
-def principal_log_variances(data: Any, latents: int) -> tuple[float, ...]:
-    """The logs of the data's leading principal variances, largest first: what `Anisotropic` starts at or stays at.
+def principal_log_variances(data: Dataset, latents: int) -> tuple[float, ...]:
+    """The logs of the leading principal variances of the data, largest first: a `log_variance` for `Anisotropic`.
 
-    `data` is anything `open_dataset` takes. The squared singular values of the centred data are these times the
-    number of items, which to the prior is the same.
+    Mathieu uses the squared singular values of the centred data; they are the same up to a common factor, which has
+    no effect on the prior.
     """
-    source = open_dataset(data)
-    moments = Moments.over(chunk.flatten(1) for chunk in source.chunks(CHUNK))
+    moments = Moments.over(chunk.flatten(1) for chunk in data.chunks(CHUNK_ITEMS))
     values = torch.linalg.eigvalsh(moments.covariance(correction=0)).flip(0)
     directions = int((values > torch.finfo(values.dtype).eps * len(values) * values[0]).sum())
     if latents > directions:
         raise DataError(
-            f"{source.name}: an anisotropic prior over {latents} latents needs data that vary in at least as many "
+            f"{data.name}: an anisotropic prior over {latents} latents needs data that vary in at least {latents} "
             f"directions, got {directions}. Choose fewer latents."
         )
     return tuple(values[:latents].log().tolist())
 
 
-def _sequence(values: Any) -> tuple[Any, ...]:
+def _sequence(values: object) -> tuple[object, ...]:
     if not isinstance(values, tuple | list):
         raise ConfigurationError(f"the log_variance of an anisotropic prior must be a list of numbers, got {values!r}.")
     return tuple(values)

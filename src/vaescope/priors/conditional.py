@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.data.conditions import checked_condition
 from vaescope.errors import ConfigurationError
 from vaescope.nets.sizes import check_sizes
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
 SLOPE = 0.1
@@ -22,25 +24,25 @@ SLOPE = 0.1
     "conditional", summary="a Gaussian that depends on the condition of the model", source="Bonheme, eq. 5.3, Table A.2"
 )
 @dataclass(frozen=True)
-class ConditionalGaussian:
+class ConditionalGaussian(Prior):
     """The log-variance is a net of u; the mean is 0, or a second such net when `learned_mean` is set.
 
     `widths` are the hidden layers of each net, with leaky ReLUs of slope 0.1.
     """
 
+    conditional: ClassVar[bool] = True
+
     learned_mean: bool = False
     widths: tuple[int, ...] = (50, 50, 50)
-
-    takes_condition: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_sizes("widths", self.widths)
         if not isinstance(self.learned_mean, bool):
             raise ConfigurationError(f"learned_mean must be True or False, got {self.learned_mean!r}.")
 
-    def module(self, latents: int, condition: int) -> ConditionalGaussianPrior:
-        """The prior over `latents` latents given `condition` numbers."""
-        return ConditionalGaussianPrior(self, latents, condition)
+    def module(self, latents: int, condition_width: int = 0) -> ConditionalGaussianPrior:
+        """The prior over `latents` latents given `condition_width` numbers."""
+        return ConditionalGaussianPrior(self, latents, condition_width)
 
 
 class ConditionalGaussianPrior(nn.Module):
@@ -49,17 +51,19 @@ class ConditionalGaussianPrior(nn.Module):
     Latents outside the mask are N(0, 1), as they are to the posterior.
     """
 
-    takes_condition: ClassVar[bool] = True
-
-    def __init__(self, prior: ConditionalGaussian, latents: int, condition: int) -> None:
+    def __init__(self, prior: ConditionalGaussian, latents: int, condition_width: int) -> None:
         super().__init__()
-        widths = (condition, *prior.widths, latents)
+        self.condition_width = condition_width
+        widths = (condition_width, *prior.widths, latents)
         self.mean = _net(widths) if prior.learned_mean else None
         self.log_variance = _net(widths)
 
-    def forward(self, mask: Float[Tensor, "latents"], condition: Float[Tensor, "batch width"]) -> DiagonalGaussian:
-        log_variance = full_precision(self.log_variance(condition)) * mask
-        mean = torch.zeros_like(log_variance) if self.mean is None else full_precision(self.mean(condition)) * mask
+    def forward(
+        self, mask: Float[Tensor, "latents"], condition: Float[Tensor, "batch width"] | None = None
+    ) -> DiagonalGaussian:
+        given = checked_condition(condition, self.condition_width).to(mask.dtype)
+        log_variance = full_precision(self.log_variance(given)) * mask
+        mean = torch.zeros_like(log_variance) if self.mean is None else full_precision(self.mean(given)) * mask
         return DiagonalGaussian(mean, log_variance)
 
 

@@ -14,6 +14,7 @@ from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.numerics.mixtures import GaussianMixture
+from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
 CROSS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
@@ -21,7 +22,7 @@ CROSS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
 
 @PRIORS.register("mixture", summary="Gaussian clusters", source="Mathieu et al., section 6.2")
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Prior):
     """Gaussian clusters at given places; without options, the four of the pinwheel experiment.
 
     Attributes:
@@ -64,7 +65,7 @@ class Mixture:
             )
         return values
 
-    def module(self, latents: int) -> MixturePrior:
+    def module(self, latents: int, condition_width: int = 0) -> MixturePrior:
         """The prior over `latents` latents."""
         return MixturePrior(self, latents)
 
@@ -88,7 +89,9 @@ class MixturePrior(nn.Module):
         self.register_buffer("log_variances", log_variances, persistent=False)
         self.register_buffer("log_weights", weights.log(), persistent=False)
 
-    def forward(self, mask: Float[Tensor, "latents"]) -> GaussianMixture | DiagonalGaussian:
+    def forward(
+        self, mask: Float[Tensor, "latents"], condition: Tensor | None = None
+    ) -> GaussianMixture | DiagonalGaussian:
         used = full_precision(mask)
         means, log_variances = full_precision(self.means) * used, full_precision(self.log_variances) * used
         if len(means) == 1:

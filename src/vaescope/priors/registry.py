@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from vaescope.priors.prior import Prior
 from vaescope.registry import PartRegistry
 
-PRIORS: PartRegistry[Any] = PartRegistry("prior", "vaescope.priors")
+PRIORS: PartRegistry[Prior] = PartRegistry("prior", "vaescope.priors")

@@ -13,12 +13,13 @@ from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.numerics.mixtures import ScaleMixture
+from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
 
 @PRIORS.register("sparse", summary="each latent off, near 0, or on", source="Mathieu et al., section 6.3")
 @dataclass(frozen=True)
-class Sparse:
+class Sparse(Prior):
     """Each latent is off, near 0, with probability gamma; gamma = 0 is the standard prior.
 
     Attributes:
@@ -36,7 +37,7 @@ class Sparse:
         if self.gamma > 1:
             raise ConfigurationError(f"gamma of a sparse prior must be a share from 0 to 1, got {self.gamma}.")
 
-    def module(self, latents: int) -> SparsePrior:
+    def module(self, latents: int, condition_width: int = 0) -> SparsePrior:
         """The prior over `latents` latents."""
         return SparsePrior(self)
 
@@ -51,7 +52,9 @@ class SparsePrior(nn.Module):
         self.gamma, self.log_variance = prior.gamma, math.log(prior.variance)
         self.register_buffer("log_weights", torch.tensor([prior.gamma, 1 - prior.gamma]).log(), persistent=False)
 
-    def forward(self, mask: Float[Tensor, "latents"]) -> ScaleMixture | DiagonalGaussian:
+    def forward(
+        self, mask: Float[Tensor, "latents"], condition: Tensor | None = None
+    ) -> ScaleMixture | DiagonalGaussian:
         off, on = self.log_variance * full_precision(mask), torch.zeros_like(full_precision(mask))
         if self.gamma in (0, 1):
             return DiagonalGaussian(on, off if self.gamma else on)

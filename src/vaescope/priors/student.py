@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from vaescope.checks import finite_number
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.student import StudentProduct, log_normaliser, quantile_table
+from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
 FEWEST = 0.5  # with fewer, single precision cannot hold what is drawn
@@ -17,7 +18,7 @@ FEWEST = 0.5  # with fewer, single precision cannot hold what is drawn
 
 @PRIORS.register("student_t", summary="a product of Student-t", source="Mathieu et al., section 6.1")
 @dataclass(frozen=True)
-class StudentT:
+class StudentT(Prior):
     """Unit scale and the same degrees of freedom in each latent; many degrees are nearly N(0, 1)."""
 
     degrees: float = 5.0
@@ -26,7 +27,7 @@ class StudentT:
         name = "the degrees of freedom of a Student-t prior"
         object.__setattr__(self, "degrees", finite_number(name, self.degrees, at_least=FEWEST))
 
-    def module(self, latents: int) -> StudentPrior:
+    def module(self, latents: int, condition_width: int = 0) -> StudentPrior:
         """The prior over `latents` latents."""
         return StudentPrior(self.degrees)
 
@@ -41,5 +42,5 @@ class StudentPrior(nn.Module):
         self.degrees, self.log_constant = degrees, log_normaliser(degrees)
         self.register_buffer("table", quantile_table(degrees), persistent=False)
 
-    def forward(self, mask: Float[Tensor, "latents"]) -> StudentProduct:
+    def forward(self, mask: Float[Tensor, "latents"], condition: Tensor | None = None) -> StudentProduct:
         return StudentProduct(full_precision(mask), self.degrees, self.log_constant, full_precision(self.table))

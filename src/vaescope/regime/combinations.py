@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.codes.arrays import ArrayLike, as_table
 from vaescope.errors import DataError
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
 
 FULL = "full"
 MEAN, SAMPLED = "mean", "sampled"
 REPRESENTATIONS = (MEAN, SAMPLED)
 COMBINATIONS = ((ACTIVE,), (MIXED,), (PASSIVE,), (ACTIVE, MIXED), (ACTIVE, PASSIVE), (MIXED, PASSIVE))
+
+
+@runtime_checkable
+class MeanAndSample(Protocol):
+    """Codes with a mean and a sampled representation, items x latents, such as a `Representation`."""
+
+    @property
+    def mean(self) -> ArrayLike: ...
+
+    @property
+    def sample(self) -> ArrayLike: ...
 
 
 def combinations(types: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -40,21 +51,20 @@ def types_of(types: Any, latents: int) -> tuple[str, ...]:
             "Find the types from the same codes."
         )
     for place, name in enumerate(names):
-        if name not in TYPES:
-            raise DataError(f"types must be of {', '.join(TYPES)}; got {name!r} for latent {place}.")
+        if name not in VARIABLE_TYPES:
+            raise DataError(f"types must be of {', '.join(VARIABLE_TYPES)}; got {name!r} for latent {place}.")
     return names
 
 
 def tables_of(codes: Any) -> dict[str, Float[Tensor, "items latents"]]:
     """The mean and the sampled codes as tensors where they lie, checked; nothing is copied to float64."""
-    pair = codes if isinstance(codes, tuple | list) else [getattr(codes, name, None) for name in ("mean", "sample")]
-    # The mean of an array or a tensor is a method, not codes.
-    if len(pair) != 2 or any(values is None or callable(values) for values in pair):
+    pair = (codes.mean, codes.sample) if isinstance(codes, MeanAndSample) else codes
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise DataError(
             "codes must be a Representation or a pair (mean, sample) of arrays, items x latents; "
             f"got {type(codes).__name__}. Encode the data first."
         )
-    tables = {MEAN: _table(pair[0], "mean"), SAMPLED: _table(pair[1], "sample")}
+    tables = {MEAN: as_table(pair[0], "mean"), SAMPLED: as_table(pair[1], "sample")}
     shapes = [tuple(table.shape) for table in tables.values()]
     if shapes[0] != shapes[1]:
         raise DataError(
@@ -64,30 +74,3 @@ def tables_of(codes: Any) -> dict[str, Float[Tensor, "items latents"]]:
     if len(tables[MEAN]) < 2:
         raise DataError(f"codes must hold at least 2 items to vary, got {len(tables[MEAN])}. Encode more items.")
     return tables
-
-
-def _table(values: Any, name: str) -> Tensor:
-    table = values.detach() if isinstance(values, Tensor) else _tensor(np.asarray(values), name)
-    if table.is_complex() or table.dtype == torch.bool:
-        raise DataError(f"{name} must hold real numbers, got type {table.dtype}; convert it to a float type.")
-    table = table if table.is_floating_point() else table.to(torch.float64)
-    if table.ndim != 2 or 0 in table.shape:
-        raise DataError(f"{name} must be a table, items x latents, got the shape {tuple(table.shape)}.")
-    bad = (~torch.isfinite(table)).nonzero()
-    if len(bad):
-        item, latent = bad[0].tolist()
-        raise DataError(
-            f"{name} must hold finite numbers, got {float(table[item, latent])} for item {item}, latent {latent}. "
-            "Look for a model that diverged, or leave the item out."
-        )
-    return table
-
-
-def _tensor(array: np.ndarray, name: str) -> Tensor:
-    """The array as a tensor that shares its memory, unless torch has no such type, order or protection."""
-    if array.dtype.kind not in "iuf":
-        raise DataError(f"{name} must hold real numbers, got type {array.dtype}; convert it to a float type.")
-    if array.dtype.kind != "f" or array.dtype.itemsize > 8 or not array.dtype.isnative:
-        return torch.from_numpy(array.astype(np.float64))
-    shared = array.flags.writeable and all(step >= 0 for step in array.strides)
-    return torch.from_numpy(array if shared else array.copy())

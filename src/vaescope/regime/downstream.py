@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from vaescope.checks import whole_number
-from vaescope.codes.factors import codes_of
+from vaescope.codes.factors import class_numbers
 from vaescope.errors import DataError, unknown_name
 from vaescope.notebook import Shown
 from vaescope.numerics import counter
-from vaescope.numerics.polarised import PASSIVE
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.progress import follow
 from vaescope.regime.combinations import FULL, MEAN, SAMPLED, combinations, tables_of, types_of
 
@@ -164,7 +164,7 @@ def _targets(codes: Any, targets: Any, names: Sequence[str] | None, items: int) 
         raise DataError("codes hold neither factors nor labels: pass targets, items x targets, to be predicted.")
     columns, labels = [], []
     for what, values in given:
-        table = codes_of(values, items, "codes", f"{what}s", 1, 2)
+        table = class_numbers(values, items, "codes", f"{what}s", (1, 2))
         table = table.reshape(items, -1)
         columns.append(table)
         labels += [what] if table.shape[1] == 1 else [f"{what} {place}" for place in range(table.shape[1])]

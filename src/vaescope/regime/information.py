@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
-from vaescope.codes.chunks import Chunk, Codes, checked_array, checked_rows
+from vaescope.codes.arrays import as_array
+from vaescope.codes.chunks import Chunk, Codes, checked_rows
 from vaescope.errors import DataError
 from vaescope.notebook import Shown
 from vaescope.numerics import gaussian
@@ -76,7 +77,7 @@ def mutual_information_bound(
     N(0, 1), or to `prior`, a pair (mean, variance).
     """
     items = whole_number("items", items, 2)
-    codes, drawn = Codes.of((mean, variance), prior), checked_array("sample", sample)
+    codes, drawn = Codes.of((mean, variance), prior), as_array(sample, "sample")
     if tuple(drawn.shape) != tuple(codes.mean.shape):
         raise DataError(
             f"sample must be of the shape of mean, {tuple(codes.mean.shape)}, got {tuple(drawn.shape)}; "

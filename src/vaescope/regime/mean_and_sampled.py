@@ -16,7 +16,7 @@ from vaescope.checks import whole_number
 from vaescope.errors import DataError
 from vaescope.notebook import Shown
 from vaescope.numerics import information, linalg
-from vaescope.numerics.polarised import PASSIVE
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS, SAMPLED, combinations, tables_of, types_of
 
 MEASURES = ("total_correlation", "averaged_mutual_information", "effective_rank", "covariance_effective_rank")

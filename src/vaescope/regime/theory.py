@@ -29,7 +29,8 @@ from vaescope.numerics.linear import (
     spectral_gain,
     spectral_variance,
 )
-from vaescope.numerics.polarised import TYPES, variable_type_codes
+from vaescope.numerics.polarised import variable_type_codes
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 
 __all__ = [
     "LinearRegime",
@@ -73,7 +74,7 @@ class LinearRegime(Shown):
     def types(self) -> tuple[str, ...]:
         """Active, mixed or passive, by the rule for trained models; here the variance is the same for every x."""
         codes = variable_type_codes(self.variance, torch.zeros_like(self.variance))
-        return tuple(TYPES[code] for code in codes.tolist())
+        return tuple(VARIABLE_TYPES[code] for code in codes.tolist())
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each latent."""
@@ -83,7 +84,7 @@ class LinearRegime(Shown):
 
     def summary(self) -> str:
         """The number of latents of each type, in one line."""
-        counts = ", ".join(f"{self.types.count(name)} {name}" for name in TYPES)
+        counts = ", ".join(f"{self.types.count(name)} {name}" for name in VARIABLE_TYPES)
         return f"linear VAE with gamma {self.gamma:g} and beta {self.beta:g}: {counts}"
 
 

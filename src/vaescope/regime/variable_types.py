@@ -12,16 +12,8 @@ from torch import Tensor
 from vaescope.codes.chunks import Codes
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.notebook import Shown
-from vaescope.numerics.polarised import (
-    ACTIVE,
-    ALPHA,
-    MIXED,
-    PASSIVE,
-    SPREAD,
-    TYPES,
-    own_prior_type_codes,
-    variable_type_codes,
-)
+from vaescope.numerics.polarised import ALPHA, SPREAD, own_prior_type_codes, variable_type_codes
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
 
 DELTA = 0.01
@@ -67,7 +59,7 @@ class VariableTypes(Shown):
     @property
     def counts(self) -> dict[str, int]:
         """How many latents are of each type."""
-        return {kind: self.types.count(kind) for kind in TYPES}
+        return {kind: self.types.count(kind) for kind in VARIABLE_TYPES}
 
     def _of_type(self, kind: str) -> tuple[int, ...]:
         return tuple(latent for latent, found in enumerate(self.types) if found == kind)
@@ -168,7 +160,7 @@ def _mixed_kind(counts: list[int]) -> str:
 
 
 def _named(codes: Tensor) -> tuple[str, ...]:
-    return tuple(TYPES[code] for code in codes.tolist())
+    return tuple(VARIABLE_TYPES[code] for code in codes.tolist())
 
 
 def _active_where(active: Tensor) -> tuple[str, ...]:

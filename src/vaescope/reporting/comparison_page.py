@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
 from vaescope.diagnosis.compare import Comparison
 from vaescope.diagnosis.subject import NOT_A_RUN, History, history_of
 from vaescope.markup import element
-from vaescope.numerics.intervals import student_interval
+from vaescope.numerics.confidence import student_interval
 from vaescope.reporting import sections
 from vaescope.reporting.comparison_plots import rates_plot, types_over_strength_plot, types_plot
 from vaescope.reporting.heatmaps import layer_plots, similarity_plot
@@ -85,9 +85,8 @@ def seed_rows(rows: Sequence[Row]) -> list[dict[str, object]]:
 
 def interval_text(values: Sequence[float]) -> str:
     """The mean with Student's 95% interval."""
-    mean = fmean(values)
-    low, high = student_interval(mean, stdev(values), len(values))
-    return f"{mean:.4g} ({low:.4g} to {high:.4g})"
+    low, high = student_interval(values)
+    return f"{fmean(values):.4g} ({low:.4g} to {high:.4g})"
 
 
 def _is_result(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import OBJECTIVES
 from vaescope.reporting.downsample import SPLIT_NAMES, TEST, TRAIN, is_finite
 from vaescope.reporting.plots import Plot
@@ -93,7 +93,7 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
     shown = [{name: value, **_count_statistics(group)} for value, group in zip(values, groups, strict=True)]
     figure = go.Figure()
     set_layout(figure, HEIGHT, legend=True)
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         style, least, most = TYPE_STYLES[kind], f"{kind}_least", f"{kind}_most"
         figure.add_scatter(
             x=values,
@@ -118,7 +118,7 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
     words = name.replace("_", " ")
     figure.update_xaxes(title_text=words, zeroline=False, **_strength_axis(values))
     figure.update_yaxes(title_text="number of latents", rangemode="tozero")
-    first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in TYPES) for row in (shown[0], shown[-1]))
+    first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in VARIABLE_TYPES) for row in (shown[0], shown[-1]))
     sentence = f"Average number of latents: {first} at {words} {values[0]:g}; {last} at {words} {values[-1]:g}."
     return Plot(f"Types over {words}", sentence, figure, shown)
 
@@ -132,7 +132,7 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     figure = go.Figure()
     bar = min(BAR, max(MIN_BAR, MAX_BARS_HEIGHT // len(typed)))
     set_layout(figure, bar * len(typed) + MARGINS, legend=True, l=10)
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         style = TYPE_STYLES[kind]
         figure.add_bar(
             x=[row[kind] for row in typed],
@@ -154,7 +154,7 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     active, passive = [row[ACTIVE] for row in typed], fmean(row[PASSIVE] for row in typed)
     span = str(active[0]) if min(active) == max(active) else f"{min(active)} to {max(active)}"
     sentence = f"{len(typed)} models with {span} active latents and, on average, {passive:.3g} passive latents."
-    counts = [{"name": _name(row), **{kind: row[kind] for kind in TYPES}} for row in typed]
+    counts = [{"name": _name(row), **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in typed]
     return Plot("Types of latents", sentence, figure, counts)
 
 
@@ -181,7 +181,7 @@ def _final_terms(row: Row, split: str) -> tuple[float, float] | None:
 
 
 def _has_types(row: Row) -> bool:
-    return all(isinstance(row.get(kind), int) for kind in TYPES)
+    return all(isinstance(row.get(kind), int) for kind in VARIABLE_TYPES)
 
 
 def _strengths() -> list[str]:
@@ -200,7 +200,7 @@ def _differing_strength(rows: Sequence[Row]) -> str | None:
 def _count_statistics(rows: Sequence[Row]) -> dict[str, float]:
     """The mean, least and greatest count of each type."""
     statistics: dict[str, float] = {"runs": len(rows)}
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         counts = [row[kind] for row in rows]
         statistics |= {kind: fmean(counts), f"{kind}_least": min(counts), f"{kind}_most": max(counts)}
     return statistics

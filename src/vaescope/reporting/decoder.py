@@ -15,20 +15,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.errors import VaescopeError
 from vaescope.likelihoods.bernoulli import BernoulliLikelihood
 from vaescope.likelihoods.gaussian import GaussianLikelihood
 from vaescope.likelihoods.laplace import LaplaceLikelihood
-from vaescope.models import VGON, Autoencoder
-from vaescope.models.variational import Variational
+from vaescope.models import LatentModule
 from vaescope.nets.conv import ConvDecoder
 from vaescope.nets.convolution import Deconvolution
 from vaescope.nets.mlp import ACTIVATIONS, VectorDecoder
 
 MAX_CHARACTERS = 6_000_000  # of base64 in a page
-CHECKED_CODES = 4  # decoded by the model and by the exported parts, to compare them
-
-ExportableModel = Variational | VGON | Autoencoder
 
 
 class Program(TypedDict):
@@ -69,19 +64,18 @@ class NotExported:
 
 def export_decoder(model: object) -> ExportedDecoder | NotExported:
     """Export the map from z (after the condition, for a conditional decoder) to the mean of p(x|z)."""
-    if not isinstance(model, ExportableModel):
-        return NotExported(f"Models of class {type(model).__name__} have no decoder that can run in a page.")
+    if not isinstance(model, LatentModule):
+        # Only the `decode` of a LatentModule is known to be its decoder and its likelihood.
+        return NotExported(f"The page can run models that vaescope builds, but not {type(model).__name__}.")
     try:
-        operations, shape = _decoder_operations(model.decoder)
-        operations += _mean_operations(model.likelihood)
+        operations, shape = _decoder_operations(model.get_submodule("decoder"))
+        operations += _mean_operations(model.get_submodule("likelihood"))
         _check_weights(operations)
-        latents = len(model.latent_mask)
-        condition = operations[0].sizes["inputs"] - latents
-        _check_decode(model, condition)
     except _Unsupported as unsupported:
         return NotExported(str(unsupported))
-    operations[0] = _mask_inputs(operations[0], condition, model.latent_mask)
-    program = Program(operations=_tables(operations), inputs=latents, condition=condition, shape=list(shape))
+    condition, mask = model.decoder_condition_width, model.latent_mask
+    operations[0] = _mask_inputs(operations[0], condition, mask)
+    program = Program(operations=_tables(operations), inputs=len(mask), condition=condition, shape=list(shape))
     return ExportedDecoder(program, b"".join(pack(one.detach().float().cpu().numpy()) for one in _weights(operations)))
 
 
@@ -194,22 +188,6 @@ def _check_weights(operations: Sequence[_Operation]) -> None:
         )
     if not all(bool(one.detach().float().isfinite().all()) for one in _weights(operations)):
         raise _Unsupported("Some of the decoder's weights are not finite.")
-
-
-@torch.no_grad()
-def _check_decode(model: ExportableModel, condition: int) -> None:
-    """`decode` must be the decoder and the likelihood, applied to the condition and z: that is what is exported."""
-    random = torch.Generator().manual_seed(0)
-    dtype = model.latent_mask.dtype
-    z = torch.randn(CHECKED_CODES, len(model.latent_mask), generator=random).to(dtype) * model.latent_mask
-    given = torch.rand(CHECKED_CODES, condition, generator=random).to(dtype)
-    exported = model.likelihood(model.decoder(torch.cat([given, z], 1))).mean
-    try:
-        decoded = model.decode(z, given if condition else None).mean
-    except VaescopeError as error:
-        raise _Unsupported(f"{type(model).__name__} cannot decode by itself: {error}") from error
-    if not torch.allclose(decoded, exported, rtol=1e-4, atol=1e-5):
-        raise _Unsupported(f"{type(model).__name__} does more than its decoder and likelihood to decode.")
 
 
 def _mask_inputs(first: _Operation, condition: int, mask: Tensor) -> _Operation:

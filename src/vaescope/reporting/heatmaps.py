@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import nn
 
+from vaescope.data import DataLike
 from vaescope.diagnosis.compare import MAX_LAYER_ITEMS, Comparison
 from vaescope.encoding import layer_similarity
 from vaescope.reporting.plots import Plot
@@ -91,7 +92,7 @@ def map_plot(found: SimilarityMap) -> Plot:
     return Plot("Similarity", f"{found.summary()}.", figure, found.table())
 
 
-def own_layers_plot(model: nn.Module, data: object, *, items: int = MAX_LAYER_ITEMS, seed: int = 0) -> Plot:
+def own_layers_plot(model: nn.Module, data: DataLike, *, items: int = MAX_LAYER_ITEMS, seed: int = 0) -> Plot:
     """Pairwise CKA between the layers of one model, on at most `items` items."""
     found = layer_similarity(model, data=data, items=items, seed=seed)
     figure = heatmap(found.matrix, found.rows, found.columns, of="CKA", axes=("layer", "layer"))

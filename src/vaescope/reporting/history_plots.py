@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from vaescope.diagnosis.subject import History
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.reporting.downsample import (
     MAX_POINTS,
     SPLIT_NAMES,
@@ -153,13 +153,13 @@ def rate_distortion_plot(history: History) -> Plot | None:
 
 def types_over_training_plot(history: History) -> Plot | None:
     """The number of active, mixed and passive latents at each probe; None for fewer than two probes."""
-    probes = [row for row in history if row["split"] == PROBE and all(kind in row for kind in TYPES)]
+    probes = [row for row in history if row["split"] == PROBE and all(kind in row for kind in VARIABLE_TYPES)]
     if len(probes) < 2:
         return None
     shown = _changes(probes)
     figure = go.Figure()
     set_layout(figure, HEIGHT, legend=True)
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         style = TYPE_STYLES[kind]
         figure.add_scatter(
             x=[row["step"] for row in shown],
@@ -172,14 +172,14 @@ def types_over_training_plot(history: History) -> Plot | None:
         )
     figure.update_xaxes(title_text=STEP_TITLE)
     figure.update_yaxes(title_text="number of latents", rangemode="tozero", tickformat="d", nticks=8)
-    first, last = (", ".join(f"{row[kind]} {kind}" for kind in TYPES) for row in (probes[0], probes[-1]))
+    first, last = (", ".join(f"{row[kind]} {kind}" for kind in VARIABLE_TYPES) for row in (probes[0], probes[-1]))
     changed = [after["step"] for before, after in pairwise(probes) if _counts(before) != _counts(after)]
     state = "the counts never changed"
     if changed:
         moving = changed[-1] == probes[-1]["step"]
         state = "still changing at the last check" if moving else f"unchanged since step {changed[-1]}"
     sentence = f"Step {probes[0]['step']}: {first}. Step {probes[-1]['step']}: {last}; {state}."
-    rows = [{"step": row["step"], **{kind: row[kind] for kind in TYPES}} for row in shown]
+    rows = [{"step": row["step"], **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in shown]
     return Plot("Types over training", sentence, figure, rows)
 
 
@@ -213,12 +213,16 @@ def _changes(probes: History) -> History:
     kept = [probes[0], *(after for before, after in inner if _counts(before) != _counts(after)), probes[-1]]
     if len(kept) <= MAX_POINTS:
         return kept
-    places = {place for kind in TYPES for place in downsample([row[kind] for row in kept], MAX_POINTS // len(TYPES))}
+    places = {
+        place
+        for kind in VARIABLE_TYPES
+        for place in downsample([row[kind] for row in kept], MAX_POINTS // len(VARIABLE_TYPES))
+    }
     return [kept[place] for place in sorted(places)]
 
 
 def _counts(probe: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(probe[kind] for kind in TYPES)
+    return tuple(probe[kind] for kind in VARIABLE_TYPES)
 
 
 def _course(lines: Lines, history: History) -> str:

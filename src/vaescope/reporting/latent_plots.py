@@ -13,7 +13,7 @@ from vaescope.codes import Representation
 from vaescope.metrics import Score
 from vaescope.metrics.meaning import Meaning
 from vaescope.numerics import information, linalg
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import VariableTypes
 from vaescope.reporting.heatmaps import heatmap
 from vaescope.reporting.plots import Plot
@@ -77,7 +77,7 @@ def correlation_plot(codes: Representation, types: VariableTypes) -> Plot | None
     if codes.latents < 2:
         return None
     found = linalg.correlation(linalg.covariance(codes.mean).cpu())
-    order = sorted(range(codes.latents), key=lambda latent: TYPES.index(types.types[latent]))
+    order = sorted(range(codes.latents), key=lambda latent: VARIABLE_TYPES.index(types.types[latent]))
     matrix = found.matrix.abs().numpy()[np.ix_(order, order)]
     names = [f"{latent} {TYPE_STYLES[types.types[latent]].sign}" for latent in order]
     figure = heatmap(matrix, names, names, of="|correlation|", axes=("latent and type", "latent and type"))
@@ -85,7 +85,7 @@ def correlation_plot(codes: Representation, types: VariableTypes) -> Plot | None
         # On a phone, numbers and signs in one line would run together.
         figure.update_xaxes(ticktext=[name.replace(" ", "<br>") for name in names])
     one, other, most = _strongest(matrix, order)
-    signs = ", ".join(type_label(kind) for kind in TYPES if kind in types.types)
+    signs = ", ".join(type_label(kind) for kind in VARIABLE_TYPES if kind in types.types)
     sentence = f"The strongest correlation is {most:.2f}, between the means of latents {one} and {other} ({signs})."
     if found.constant:
         sentence += f" Shown as 0 because the means are constant: {_names(found.constant)}."
@@ -145,7 +145,7 @@ def importance_plot(score: Score) -> Plot | None:
 
 def _groups(types: VariableTypes) -> list[tuple[str, list[int]]]:
     """Each latent with its type, sorted by type; if there are many, the latents of a type together."""
-    members = {kind: [latent for latent, found in enumerate(types.types) if found == kind] for kind in TYPES}
+    members = {kind: [latent for latent, found in enumerate(types.types) if found == kind] for kind in VARIABLE_TYPES}
     if len(types.types) > MAX_SEPARATE:
         return [(kind, latents) for kind, latents in members.items() if latents]
     return [(kind, [latent]) for kind, latents in members.items() for latent in latents]
@@ -162,7 +162,7 @@ def _edges(table: Float[np.ndarray, "items latents"], name: str) -> Float[np.nda
 def _spread(codes: Representation, types: VariableTypes) -> str:
     """The average spread of the means and the average variance of each type."""
     parts = []
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         latents = [latent for latent, found in enumerate(types.types) if found == kind]
         if latents:
             deviation = float(codes.mean[:, latents].double().std(0, correction=0).mean())

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from vaescope.data import Dataset
 from vaescope.data.conditions import LABEL, conditions_of
 from vaescope.diagnosis.subject import NOT_A_RUN, Subject
 from vaescope.markup import Markup, island
-from vaescope.models import Autoencoder
-from vaescope.models.variational import Variational, takes_condition
+from vaescope.models import LatentModule
 from vaescope.numerics import counter
-from vaescope.numerics.polarised import PASSIVE
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime import VariableTypes
 from vaescope.reporting.assets import render
-from vaescope.reporting.decoder import ExportableModel, ExportedDecoder, NotExported, export_decoder
+from vaescope.reporting.decoder import ExportedDecoder, NotExported, export_decoder
 from vaescope.reporting.pictures import picture
 from vaescope.reporting.style import type_label
 
@@ -70,10 +69,10 @@ def live_decoder(subject: Subject, types: VariableTypes, seed: int = 0) -> LiveD
     decoder = export_decoder(model)
     if isinstance(decoder, NotExported):
         return decoder
-    assert isinstance(model, ExportableModel)
+    assert isinstance(model, LatentModule)
     conditions = conditions_of(model, items) if decoder.program["condition"] else None
     places = torch.linspace(0, len(items) - 1, min(EXAMPLES, len(items))).round().long().unique()
-    on_label = conditions is not None and not isinstance(model, Autoencoder) and model.condition_on == LABEL
+    on_label = conditions is not None and model.condition == LABEL
     return LiveDecoder(
         decoder,
         places,
@@ -136,15 +135,12 @@ def _start_codes(codes: Tensor, conditions: Tensor | None) -> tuple[StartCode, .
 
 
 @torch.no_grad()
-def _prior_draws(model: ExportableModel, items: Dataset, conditional: bool, seed: int) -> tuple[StartCode, ...]:
+def _prior_draws(model: LatentModule, items: Dataset, conditional: bool, seed: int) -> tuple[StartCode, ...]:
     """Codes drawn from the prior, each with its condition if the decoder is conditional."""
-    if isinstance(model, Autoencoder):
+    if model.prior is None:
         return ()
-    module, mask = model.prior, model.latent_mask
-    assert isinstance(module, nn.Module)
+    mask = model.latent_mask
     noise = counter.normal(torch.tensor(seed), "prior", torch.tensor(0), torch.arange(PRIOR_DRAWS), len(mask))
     conditions = conditions_of(model, items)
     rows = None if conditions is None else conditions[torch.arange(PRIOR_DRAWS) % len(conditions)].to(mask.dtype)
-    given = (model.told(rows),) if isinstance(model, Variational) and takes_condition(module) else ()
-    prior = module(mask, *given)
-    return _start_codes(prior.sample(noise.to(mask.dtype)), rows if conditional else None)
+    return _start_codes(model.prior(mask, rows).sample(noise.to(mask.dtype)), rows if conditional else None)

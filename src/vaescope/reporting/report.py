@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vaescope.codes import Representation
+from vaescope.data import DataLike
 from vaescope.diagnosis.compare import MAX_COMPARED_ITEMS, compare
 from vaescope.diagnosis.diagnose import diagnose_subject
 from vaescope.diagnosis.subject import MAX_ITEMS, load_subject
@@ -25,7 +26,7 @@ DEFAULT_METRICS = ("mig", "dci")  # quick and well known
 def report(
     subject: object,
     path: str | Path = DEFAULT_PATH,
-    data: object = None,
+    data: DataLike | None = None,
     *,
     metrics: str | Sequence[str] | None = None,
     alpha: float = ALPHA,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
 
 # Okabe and Ito's palette, which colour-blind readers can distinguish; symbols and dashes differ too.
 BLUE, VERMILION, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#000000", "#707070"

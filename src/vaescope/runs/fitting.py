@@ -14,7 +14,7 @@ import torch
 from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError, NonFiniteError, RunError
 from vaescope.models import check_latents
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.objectives import Beta
 from vaescope.progress import Report, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
@@ -229,7 +229,7 @@ def _words(rows: list[Row], looks: list[Row]) -> str:
     """Where training stands: the loss and the types of latents when last looked at, or their ranges over members."""
     losses = sorted(row.values["loss"] for row in rows if row.split == "train")
     words = [f"loss {_range([f'{loss:.2f}' for loss in losses])}"]
-    for name in TYPES if looks else ():
+    for name in VARIABLE_TYPES if looks else ():
         words.append(f"{name} {_range([str(count) for count in sorted(look.values[name] for look in looks)])}")
     return " ".join(words)
 

@@ -106,17 +106,16 @@ class FitOptions:
         """The architecture, with what was left open chosen by the data."""
         convolved = data.is_image and min(data.shape[1:]) >= SMALLEST_CONVOLVED
         name = self.model_name
-        told = getattr(MODELS.get(name), "condition_on", None)
-        posterior = "deterministic" if name == "autoencoder" else "diagonal"
+        model = MODELS[name]
         likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
         return Architecture(
             self.model,
             ("conv" if convolved else "mlp") if self.net is None else self.net,
-            posterior if self.posterior is None else self.posterior,
+            model.default_posterior if self.posterior is None else self.posterior,
             self.prior,
             likelihood if self.likelihood is None else self.likelihood,
             self.initialisation,
-            0 if told is None else condition_width(data, told),
+            0 if model.condition is None else condition_width(data, model.condition),
         )
 
     def plan(self, items: int) -> Plan:

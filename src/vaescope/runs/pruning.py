@@ -18,9 +18,11 @@ from vaescope.data import Dataset
 from vaescope.data.conditions import conditions_of
 from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, LatentError
+from vaescope.models import LatentModule
 from vaescope.models.pruning import checked_keep, pruned
 from vaescope.notebook import Shown
-from vaescope.numerics.polarised import ACTIVE, ALPHA, MIXED
+from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
 from vaescope.runs.configuration import Pruning
@@ -171,7 +173,7 @@ def _kept(run: Run, types: VariableTypes, keep: str | Sequence[int]) -> tuple[in
     return found
 
 
-def _keep_small(original: Run, model: nn.Module, kept: tuple[int, ...], fill: Tensor, some: Dataset) -> Run:
+def _keep_small(original: Run, model: LatentModule, kept: tuple[int, ...], fill: Tensor, some: Dataset) -> Run:
     """The run of the smaller model, beside the original; written unless it is there."""
     configuration = original.configuration
     shape = tuple(configuration.data["shape"])

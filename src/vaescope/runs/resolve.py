@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.checks import whole_number
+from vaescope.codes.files import CODE_FILE_SUFFIXES
 from vaescope.data import Dataset, open_dataset
-from vaescope.encoding.adapters import FILES
 from vaescope.errors import DataError, VaescopeError
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
@@ -24,7 +24,11 @@ def run_of(subject: Any, runs: str | Path | None) -> Run | None:
     """The run that a folder or the beginning of an id stands for; None for other subjects."""
     if isinstance(subject, Run):
         return subject
-    if not isinstance(subject, str | Path) or Path(subject).is_file() or Path(subject).suffix.lower() in FILES:
+    if (
+        not isinstance(subject, str | Path)
+        or Path(subject).is_file()
+        or Path(subject).suffix.lower() in CODE_FILE_SUFFIXES
+    ):
         return None
     store = Store(Path(runs)) if runs is not None else Store()
     return store.find(str(subject))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.errors import RunError
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.runs.columns import name_in, settings_of, strengths_of
 from vaescope.runs.ensemble_folder import ensemble_of
 from vaescope.runs.journal import Journal
@@ -28,7 +29,6 @@ from vaescope.runs.record import (
     is_whole,
 )
 
-TYPES = ("active", "mixed", "passive")  # as in numerics.polarised, which loads torch; a test compares them
 LATEST = "warm_up"  # a column of every row that came last to what is kept
 TRIES, PAUSE = 5, 0.1  # seconds between them, in which another process can finish what it is writing or deleting
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -166,7 +166,7 @@ def summary_row(record: dict[str, Any], history: list[dict[str, Any]]) -> dict[s
         **settings_of(record),
         "step": history[-1]["step"] if history else 0,
         "steps": plan["steps"],
-        **{name: count for name, count in last.get("probe", {}).items() if name in TYPES},
+        **{name: count for name, count in last.get("probe", {}).items() if name in VARIABLE_TYPES},
         **{
             f"{split}_{name}": value
             for split in ("train", "test")

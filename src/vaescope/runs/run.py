@@ -12,6 +12,7 @@ from torch import nn
 
 from vaescope.errors import RunError, VaescopeError
 from vaescope.markup import element
+from vaescope.models import LatentModule
 from vaescope.notebook import drawn
 from vaescope.objectives.strengths import telling
 from vaescope.runs.configuration import Configuration
@@ -106,7 +107,7 @@ class Run:
         return rows
 
     @cached_property
-    def model(self) -> nn.Module:
+    def model(self) -> LatentModule:
         """The trained model, on the CPU, ready to encode and decode."""
         if self.status == FAILED:
             raise RunError(

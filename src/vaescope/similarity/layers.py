@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from vaescope.errors import DataError, unknown_name
-from vaescope.similarity.tables import table
+from vaescope.similarity.tables import activation_table
 
 
 @runtime_checkable
@@ -56,7 +56,7 @@ class SelectedLayers:
     def tables(self) -> list[Tensor]:
         """The activations of each layer."""
         if isinstance(self.activations, Mapping):
-            return [table(self.activations[name], name) for name in self.layers]
+            return [activation_table(self.activations[name], name) for name in self.layers]
         return list(self.activations.tables(self.layers))
 
 

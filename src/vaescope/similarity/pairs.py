@@ -17,7 +17,7 @@ from vaescope.numerics.precision import tf32_products
 from vaescope.similarity.features import feature_products, nuclear_norms, own_squares, squares
 from vaescope.similarity.groups import Group, grouped, narrowed_members
 from vaescope.similarity.kernels import PARTS, block_rows, kernel_products
-from vaescope.similarity.tables import Centred, same_items, table
+from vaescope.similarity.tables import Centred, activation_table, same_items
 
 CKA, PROCRUSTES = "cka", "procrustes"
 MEASURES = (CKA, PROCRUSTES)
@@ -199,7 +199,7 @@ def _named(tables: Sequence[Any] | Mapping[str, Any], kind: str) -> dict[str, Te
         raise DataError(f"{kind}s must be a list or a mapping of tables, got {type(tables).__name__}.")
     if not named:
         raise DataError(f"there must be at least one {kind}, got none.")
-    return {name: table(values, name) for name, values in named.items()}
+    return {name: activation_table(values, name) for name, values in named.items()}
 
 
 def _precision(precision: str | None, tables: Sequence[Tensor]) -> str:

@@ -11,30 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.codes.chunks import checked_array
+from vaescope.codes.arrays import ArrayLike, as_table, check_finite
 from vaescope.errors import DataError
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.linalg import rows_per_chunk
 
-LEAST_ITEMS = 2
 
-
-def table(values: Any, name: str) -> Float[Tensor, "items features"]:
+def activation_table(values: object, name: str) -> Float[Tensor, "items features"]:
     """A representation as a tensor of a float type where it lies, with at least two items and one feature."""
-    array = checked_array(name, values)
-    if array.ndim != 2 or 0 in array.shape:
-        raise DataError(
-            f"{name} must be a table, items x features, got the shape {tuple(array.shape)}. "
-            "Flatten what one item has to one row."
-        )
-    if len(array) < LEAST_ITEMS:
-        raise DataError(f"{name} must hold at least {LEAST_ITEMS} items to compare, got {len(array)}.")
-    if isinstance(array, Tensor):
-        return array if array.is_floating_point() else array.double()
-    if array.dtype.kind != "f" or array.dtype.itemsize > 8 or not array.dtype.isnative:
-        return torch.from_numpy(array.astype("float64"))
-    shared = array.flags.writeable and all(step >= 0 for step in array.strides)
-    return torch.from_numpy(array if shared else array.copy())
+    return as_table(values, name, columns="features", min_items=2, finite=False)
 
 
 def same_items(tables: Iterable[tuple[str, Tensor]]) -> None:
@@ -76,7 +61,10 @@ class Centred:
         offset = total / len(values)
         scale = float((ends - offset).abs().max())
         if not math.isfinite(scale):
-            raise _not_finite(values, name)
+            check_finite(values, name, "features")
+            raise DataError(
+                f"{name} must hold numbers of one range, got up to {float(values.abs().max()):g}. Rescale it."
+            )
         if scale == 0:
             raise DataError(
                 f"{name} must vary over the items, but is the same for all {len(values)}; similarity compares how "
@@ -90,7 +78,7 @@ class Centred:
         return rows.sub_(self.offset).div_(self.scale)
 
 
-def centred_pair(a: Any, b: Any) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
+def centred_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
     """Two representations of the same items, checked and centred, in float64 on the first one's device."""
     tables = _pair(a, b)
     device = tables["a"].device
@@ -98,18 +86,17 @@ def centred_pair(a: Any, b: Any) -> tuple[Float[Tensor, "items features"], Float
     return first, second
 
 
-def finite_pair(a: Any, b: Any) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
+def finite_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
     """Two representations of the same items as they are, checked, in float64 on the first one's device."""
     tables = _pair(a, b)
     for name, values in tables.items():
-        if not bool(torch.isfinite(torch.stack(torch.aminmax(values))).all()):
-            raise _not_finite(values, name)
+        check_finite(values, name, "features")
     first, second = (values.to(device=tables["a"].device, dtype=torch.float64) for values in tables.values())
     return first, second
 
 
-def _pair(a: Any, b: Any) -> dict[str, Tensor]:
-    tables = {"a": table(a, "a"), "b": table(b, "b")}
+def _pair(a: ArrayLike, b: ArrayLike) -> dict[str, Tensor]:
+    tables = {"a": activation_table(a, "a"), "b": activation_table(b, "b")}
     same_items(tables.items())
     return tables
 
@@ -118,14 +105,3 @@ def _from_first(values: Tensor, part: slice, device: Any) -> Tensor:
     """Some rows less the first one, in at least float32."""
     rows, first = (full_precision(some.to(device)) for some in (values[part], values[0]))
     return rows - first
-
-
-def _not_finite(values: Tensor, name: str) -> DataError:
-    wrong = (~torch.isfinite(values)).nonzero()
-    if len(wrong) == 0:
-        return DataError(f"{name} must hold numbers of one range, got up to {float(values.abs().max()):g}. Rescale it.")
-    item, feature = wrong[0].tolist()
-    return DataError(
-        f"{name} must hold finite numbers, got {float(values[item, feature])} for item {item}, feature {feature}. "
-        "Look for a model that diverged, or leave the item out."
-    )

@@ -14,7 +14,8 @@ from vaescope.checks import finite_number
 from vaescope.codes import Representation
 from vaescope.errors import DataError
 from vaescope.notebook import Shown
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES, variable_type_codes
+from vaescope.numerics.polarised import variable_type_codes
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.regime.combinations import types_of
 from vaescope.similarity.cka import linear_cka
 from vaescope.similarity.tables import finite_pair
@@ -54,7 +55,7 @@ class Conservation(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each type."""
-        return [{"type": kind, "a": self.counts[0][kind], "b": self.counts[1][kind]} for kind in TYPES]
+        return [{"type": kind, "a": self.counts[0][kind], "b": self.counts[1][kind]} for kind in VARIABLE_TYPES]
 
     def summary(self) -> str:
         """Similarity, prediction and numbers in one line."""
@@ -102,9 +103,9 @@ def conservation(
 def _counts(variance: Float[Tensor, "items latents"], types: Any) -> dict[str, int]:
     if types is None:
         codes = variable_type_codes(variance.mean(0), variance.var(0, correction=0))
-        types = [TYPES[code] for code in codes.tolist()]
+        types = [VARIABLE_TYPES[code] for code in codes.tolist()]
     found = types_of(types, variance.shape[1])
-    return {kind: found.count(kind) for kind in TYPES}
+    return {kind: found.count(kind) for kind in VARIABLE_TYPES}
 
 
 def _alignment(first: Float[Tensor, "items latents"], second: Float[Tensor, "items latents"]) -> float:

@@ -20,7 +20,7 @@ from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
 from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
-from vaescope.registry import PartRegistry
+from vaescope.registry import Part, PartRegistry
 
 AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
 CHUNK = 1024  # codes decoded at once
@@ -52,7 +52,7 @@ class Reading:
         return round(difference, 14 - math.floor(math.log10(largest)))
 
 
-class Gap(Protocol):
+class Gap(Part, Protocol):
     """What FONDUE searches over: at most `threshold` for too few latents and for just enough, above it for too many."""
 
     @property

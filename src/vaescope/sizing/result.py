@@ -10,7 +10,7 @@ from typing import Any
 
 from vaescope.errors import RunError
 from vaescope.notebook import Shown
-from vaescope.numerics.intervals import student_interval
+from vaescope.numerics.confidence import student_interval
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.search import SearchResult
 
@@ -87,7 +87,7 @@ class Fondue(Shown):
         """Student's 95% interval of the mean over seeds; None for one seed, which cannot tell."""
         if self.sd is None:
             return None
-        low, high = student_interval(self.mean, self.sd, len(self.answers))
+        low, high = student_interval(self.values)
         return max(0.0, low), high
 
     @property

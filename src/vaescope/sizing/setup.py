@@ -16,7 +16,6 @@ from vaescope.data import Dataset
 from vaescope.dimension import estimate
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.models import check_latents
-from vaescope.nets import Conv
 from vaescope.objectives import strengths
 from vaescope.runs.configuration import hash_of
 from vaescope.runs.options import FitOptions, check_likelihood
@@ -71,7 +70,7 @@ def shared_setup(
     architecture, device = chosen.architecture(training), chosen.chosen_device()
     check_likelihood(architecture, training)
     batch = min(chosen.batch, len(training))
-    least = LEAST_CONVOLVED_PERIOD if isinstance(architecture.net, Conv) else LEAST_PERIOD
+    least = LEAST_CONVOLVED_PERIOD if architecture.parts.net.convolutional else LEAST_PERIOD
     steps = max(len(training) // batch, least) if period is None else whole_number("period", period, 1)
     log_every = min(LOOK_STEPS, steps)
     plan = Plan(steps * most_periods, batch, chosen.optimiser, chosen.precision, log_every, log_every, monitor_every=0)

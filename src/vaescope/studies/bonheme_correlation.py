@@ -11,7 +11,7 @@ import numpy as np
 from vaescope.data import Dataset, open_dataset
 from vaescope.encoding import encode
 from vaescope.numerics.linalg import correlation, covariance
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs.options import FitOptions, choose_device
 from vaescope.studies.bonheme_settings import (
     BETA,
@@ -76,7 +76,7 @@ def correlations(scale: Scale) -> Findings:
     data, beta = _subject(scale)
     of = {"figure": "6.10", "data": TITLES[data], "beta": beta}
     cells = [*last]
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         counts = [one.types.count(kind) for one in found]
         cells.append(over({**of, "measure": "latents", "type": kind}, counts, ""))
         shares = [one.share_above(kind) for one in found]
@@ -104,7 +104,7 @@ def _at_the_end(scale: Scale, notes: list[str]) -> tuple[list[Cell], list[Matrix
         kinds = [types_of(one) for one in codes]
         matrices = [correlation(covariance(one.mean)).matrix.numpy() for one in codes]
         of = {"figure": "6.9", "data": TITLES[name], "beta": beta}
-        for kind in TYPES:
+        for kind in VARIABLE_TYPES:
             counts = [one.count(kind) for one in kinds]
             sizes = [_mean(largest(matrix)[np.array(one) == kind]) for matrix, one in zip(matrices, kinds, strict=True)]
             cells.append(over({**of, "measure": "latents", "type": kind}, counts, ""))

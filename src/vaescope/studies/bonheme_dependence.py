@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vaescope.numerics.polarised import ACTIVE, MIXED, PASSIVE
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
 from vaescope.regime import MeanAndSampled, mean_and_sampled
 from vaescope.regime.combinations import FULL, REPRESENTATIONS
 from vaescope.runs import Run

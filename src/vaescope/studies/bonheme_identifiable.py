@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vaescope.codes import Representation
 from vaescope.errors import DataError
-from vaescope.numerics.polarised import ACTIVE, PASSIVE, TYPES
+from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
 from vaescope.studies.bonheme_settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
@@ -54,7 +54,7 @@ def signatures(scale: Scale) -> Findings:
         found = [codes_of(scale, run) for run in _trained(scale, learned)]
         types = [types_of(codes) for codes in found]
         of = {"data": scale.pick("synthetic sheet", "dSprites"), "prior mean": prior}
-        for kind in TYPES:
+        for kind in VARIABLE_TYPES:
             counts = [own.count(kind) for own in types]
             cells.append(over({**of, "type": kind, "measure": "latents"}, counts, ""))
             for name in MEASURES:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from vaescope.codes import Representation
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import downstream
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS
 from vaescope.regime.downstream import Downstream
@@ -46,7 +46,7 @@ def histograms(scale: Scale) -> Findings:
     charts: list[Histograms] = []
     for name in data_there(scale, (DSPRITES,), notes):
         looks = [_Look.of(codes_of(scale, run)) for run in trained(scale, BETA, name, only, seeds=5)[beta]]
-        for kind in TYPES:
+        for kind in VARIABLE_TYPES:
             for representation in REPRESENTATIONS:
                 for number in ("mean", "variance"):
                     of = {"data": TITLES[name], "type": kind, "representation": representation, "measure": number}
@@ -101,7 +101,7 @@ def counted(scale: Scale, family: Family, data: str) -> list[Cell]:
     for strength, runs in trained(scale, family, data).items():
         rows = [measure(run, MeasurementSpec()) for run in runs]
         of = {"data": TITLES[data], "objective": family.title, "strength": strength}
-        cells += [over({**of, "type": kind}, [row[kind] for row in rows], "") for kind in TYPES]
+        cells += [over({**of, "type": kind}, [row[kind] for row in rows], "") for kind in VARIABLE_TYPES]
     return cells
 
 
@@ -149,7 +149,7 @@ class _Look:
 def _histograms(looks: list[_Look], data: str, beta: float, representation: str) -> Histograms:
     """The first latent of each type in the first seed that has one."""
     groups = {}
-    for kind in TYPES:
+    for kind in VARIABLE_TYPES:
         look = next((look for look in looks if kind in look.types), None)
         if look is not None:
             place = look.types.index(kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vaescope.numerics.polarised import TYPES
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import point_of_total_collapse
 from vaescope.runs import Run
 from vaescope.runs.measurements import measure as measured
@@ -45,7 +45,7 @@ def _types(scale: Scale) -> Findings:
             found = _values(scale, by_beta)
             ends.append(f"{TITLES[model]}: {_end(task, found)}")
             for beta, values in found.items():
-                for kind in TYPES:
+                for kind in VARIABLE_TYPES:
                     of = {"data": task.title, "model": TITLES[model], "beta": beta, "type": kind}
                     cells.append(Cell.over(of, [one[kind] for one in values]))
                     rows.append({**of, "beta": f"{beta:g}", "latents": cells[-1].value, "sd": cells[-1].sd})

@@ -37,9 +37,9 @@ class WithCritic(nn.Module):
         return self.model.noise
 
     @property
-    def condition_on(self) -> str | None:
+    def condition(self) -> Any:
         """The model's."""
-        return getattr(self.model, "condition_on", None)
+        return self.model.condition
 
     @property
     def condition_width(self) -> int:

@@ -14,8 +14,6 @@ from vaescope.errors import CollapseWarning
 from vaescope.models.variational import gaussian_prior
 from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
-    PASSIVE,
-    TYPES,
     CollapseWatch,
     collapse_sentence,
     own_prior_type_codes,
@@ -23,6 +21,7 @@ from vaescope.numerics.polarised import (
     relative_error,
     variable_type_codes,
 )
+from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import in_words
 from vaescope.training.batches import Feed
 from vaescope.training.critic import CRITIC, MODEL, WithCritic
@@ -32,7 +31,7 @@ from vaescope.training.plan import PRECISIONS, Member
 from vaescope.training.step import Task
 
 CHUNK = 256
-LETTERS = "amp"  # one letter a latent, in the order of TYPES
+LETTERS = "amp"  # one letter a latent, in the order of VARIABLE_TYPES
 
 
 class Monitor:
@@ -162,7 +161,7 @@ def _row(
     types = "".join(LETTERS[int(code)] for code in codes[:latents])
     correlations = correlations[: latents * (latents - 1) // 2]
     return {
-        **{name: types.count(letter) for name, letter in zip(TYPES, LETTERS, strict=True)},
+        **{name: types.count(letter) for name, letter in zip(VARIABLE_TYPES, LETTERS, strict=True)},
         "types": types,
         "rate": rate,
         "delta_kl": relative_error(rate, approximation),
@@ -173,7 +172,7 @@ def _row(
 
 def _strongest(correlations: list[float], types: str) -> dict[str, float]:
     """How strongly the passive latents correlate with another at most, on average; nothing without any."""
-    passive = [latent for latent, letter in enumerate(types) if letter == LETTERS[TYPES.index(PASSIVE)]]
+    passive = [latent for latent, letter in enumerate(types) if letter == LETTERS[VARIABLE_TYPES.index(PASSIVE)]]
     if not passive or len(types) < 2:
         return {}
     strongest = [0.0] * len(types)

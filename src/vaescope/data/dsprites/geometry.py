@@ -1,4 +1,4 @@
-"""Geometry of dSprites (Matthey et al., 2017): which pixels a sprite covers, as a function of its factors."""
+"""Geometry of dSprites (Matthey et al., 2017): the pixels that a sprite covers, as a function of its factors."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from torch import Tensor
 from vaescope.data.dataset import Factors
 
 VERSION = 1
-"""Changes whenever a pixel of any image changes."""
+"""Must change whenever a pixel of any image changes."""
 
 SIZE = 64
 NAMES = ("color", "shape", "scale", "orientation", "position x", "position y")
 SQUARE, ELLIPSE, HEART = range(3)
 SCALES = np.linspace(0.5, 1, 6)
-# The last angle is the first one again, and has to give the same image to the last pixel.
+# The last angle equals the first and must give exactly the same image.
 ANGLES = 2 * np.pi * (np.arange(40) % 39) / 39
 CENTRES = 15.5 + 32 * np.linspace(0, 1, 32)
 
-# What u and v are measured in: at scale 1 the half width and half height of the square and the ellipse. The half
-# side 9.598 gives every published frame of a square to the last pixel; 9.6 gets 8 pixels wrong, in 2 frames.
+# The units of u and v: at scale 1, the half width and half height of the square and the ellipse. A half side of 9.598
+# reproduces every published frame of a square exactly; 9.6 gets 8 pixels in 2 frames wrong.
 UNITS = {SQUARE: (9.598, 9.598), ELLIPSE: (12.75, 7.225), HEART: (0.5995 * 16, 0.6615)}
 HEART_DROP = 1.438 / 0.6615
-# No sprite reaches further from its centre than the largest square, 9.598 * sqrt(2) = 13.57.
-REACH = 13.6
+# No sprite extends further from its centre than the largest square, 9.598 * sqrt(2) = 13.57.
+MAX_RADIUS = 13.6
 WINDOW = 28
 
 
 @dataclass(frozen=True)
-class Grid:
-    """The published codes that a set holds of each factor; both positions take the same codes."""
+class SpriteGrid:
+    """The published codes of each factor that a data set contains; x and y have the same position codes."""
 
     shapes: tuple[int, ...] = (SQUARE, ELLIPSE, HEART)
     scales: tuple[int, ...] = tuple(range(len(SCALES)))
@@ -48,17 +48,25 @@ class Grid:
         sizes = (1, len(self.shapes), len(self.scales), len(self.orientations), places, places)
         return Factors(NAMES, sizes)
 
+    @property
+    def identity(self) -> str:
+        """Text that enters the fingerprint of the data set; changing it would change the ids of existing runs."""
+        scales, orientations = f"scales={self.scales}", f"orientations={self.orientations}"
+        return f"Grid(shapes={self.shapes}, {scales}, {orientations}, positions={self.positions})"
+
 
 @dataclass(frozen=True)
-class Tables:
-    """What rendering looks up, so that it calls no sine and copies nothing to the device.
+class RenderTables:
+    """Lookup tables for rendering, so that it computes no sine and copies nothing to the device.
+
+    A pose is a combination of shape, scale and orientation. The window is the square of pixels around a sprite.
 
     Attributes:
-        shapes: the shape of each pose, a pose being a combination of shape, scale and orientation.
-        turns: for each pose the numbers (a, b, c, d) with u = a dx + b dy and v = c dx + d dy.
-        starts: for each position the first row or column of the window around the sprite.
-        offsets: for each position the distance of the window's rows or columns from the centre.
-        pixels: where the window's pixels lie in a flat image, counted from the window's first.
+        shapes: The shape of each pose.
+        turns: For each pose, the numbers (a, b, c, d) with u = a dx + b dy and v = c dx + d dy.
+        starts: For each position, the first row or column of the window.
+        offsets: For each position, the distances of the window's rows or columns from the centre.
+        pixels: Positions of the window's pixels in a flat image, relative to its first pixel.
     """
 
     shapes: Int[Tensor, "poses"]
@@ -68,11 +76,11 @@ class Tables:
     pixels: Int[Tensor, "window_pixels"]
 
     @classmethod
-    def of(cls, grid: Grid) -> Tables:
-        """The tables of a grid, computed in float64."""
+    def of(cls, grid: SpriteGrid) -> RenderTables:
+        """The tables for a grid, computed in float64."""
         poses = list(product(grid.shapes, grid.scales, grid.orientations))
         centres = CENTRES[list(grid.positions)]
-        starts = np.ceil(centres - REACH)
+        starts = np.ceil(centres - MAX_RADIUS)
         window = np.arange(WINDOW)
         return cls(
             shapes=torch.tensor([shape for shape, _, _ in poses]),
@@ -82,23 +90,23 @@ class Tables:
             pixels=torch.tensor((window[:, None] * SIZE + window).ravel()),
         )
 
-    def to(self, device: torch.device | str) -> Tables:
+    def to(self, device: torch.device | str) -> RenderTables:
         """The same tables on `device`."""
-        return Tables(*(getattr(self, field.name).to(device) for field in fields(self)))
+        return RenderTables(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 def _turn(shape: int, scale: int, orientation: int) -> tuple[float, float, float, float]:
-    """Rotation by minus the angle and division by the scale, with u and v in the units of the shape."""
+    """Rotation by minus the angle and division by the scale; u and v are in the units of the shape."""
     width, height = (unit * SCALES[scale] for unit in UNITS[shape])
     cosine, sine = np.cos(ANGLES[orientation]), np.sin(ANGLES[orientation])
     return cosine / width, sine / width, -sine / height, cosine / height
 
 
-def render(tables: Tables, index: Int[Tensor, "batch"]) -> Bool[Tensor, "batch 1 64 64"]:
+def render(tables: RenderTables, index: Int[Tensor, "batch"]) -> Bool[Tensor, "batch 1 64 64"]:
     """The sprites at `index` of the grid.
 
-    Every shape is static and nothing leaves the device, so this can be compiled and captured in a CUDA graph.
-    Float64, because then no device rounds a pixel to the other side of an outline.
+    All shapes are static and nothing leaves the device, so it can be compiled and captured in a CUDA graph.
+    It computes in float64, so that all devices agree on the pixels at an outline.
     """
     places = len(tables.starts)
     pose, x, y = index // places**2, index // places % places, index % places
@@ -124,10 +132,10 @@ def _inside(
 
 
 def _inside_heart(u_squared: Tensor, v: Tensor) -> Tensor:
-    """Whether (u, v) lies in the curve u = sin^3 t, v = -(13 cos t - 5 cos 2t - 2 cos 3t - cos 4t) - drop.
+    """Whether (u, v) lies inside the curve u = sin^3 t, v = -(13 cos t - 5 cos 2t - 2 cos 3t - cos 4t) - drop.
 
-    With q = sin^2 t = |u|^(2/3) the curve meets a given u at v = middle +- sqrt(1 - q) (11 + 8 q), and
-    nowhere when |u| > 1, where the square of the half height below is negative.
+    With q = sin^2 t = |u|^(2/3), the curve passes a given u at v = middle +- sqrt(1 - q) (11 + 8 q), and nowhere
+    if |u| > 1, where the square of the half height below is negative.
     """
     q = u_squared.pow(1 / 3)
     middle = (8 * q - 18) * q + (6 - HEART_DROP)

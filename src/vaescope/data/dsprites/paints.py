@@ -1,10 +1,11 @@
-"""The paints of the coloured, noisy and scream variants of dSprites (Locatello et al., 2019)."""
+"""Paints of the coloured, noisy and scream variants of dSprites (Locatello et al., 2019)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -17,17 +18,21 @@ from vaescope.data.dsprites.geometry import SIZE
 from vaescope.errors import DataError
 from vaescope.numerics import counter
 
-THUMBNAIL = (350, 274)
-"""Backgrounds are shrunk into this width and height, as in disentanglement_lib."""
+MAX_BACKGROUND = (350, 274)
+"""Backgrounds are shrunk to fit into this width and height, as in disentanglement_lib."""
 
 _CHANNEL_BITS = 17
-"""A uniform number has 53 random bits: enough for three channels."""
+"""A uniform number has 53 random bits, enough for three channels."""
 
 
 @dataclass(frozen=True)
 class Paint(ABC):
-    """Turns sprites into colour images; the same image for the same seed and index, in any batch."""
+    """Turns sprites into colour images; an image depends on the seed and its index, not on the batch.
 
+    `stream` names the random numbers and enters the fingerprint: changing it would change images and ids of runs.
+    """
+
+    stream: ClassVar[str]
     seed: Int[Tensor, ""]
 
     @abstractmethod
@@ -42,17 +47,19 @@ class Paint(ABC):
 
     @property
     def identity(self) -> str:
-        """What decides how the paint looks."""
-        return f"{type(self).__name__}/seed {int(self.seed)}"
+        """Text that determines the paint; it enters the fingerprint of the data set."""
+        return f"{self.stream}/seed {int(self.seed)}"
 
     def uniform(self, index: Int[Tensor, "batch"], columns: int) -> Float[Tensor, "batch columns"]:
-        """Random numbers of each item, float64 in [0, 1)."""
-        return counter.uniform(self.seed, type(self).__name__, torch.zeros_like(self.seed), index, columns)
+        """Random numbers for each item, float64 in [0, 1)."""
+        return counter.uniform(self.seed, self.stream, torch.zeros_like(self.seed), index, columns)
 
 
 @dataclass(frozen=True)
 class Coloured(Paint):
-    """Each sprite in a colour of its own, every channel uniform in [.5, 1], on black."""
+    """Each sprite in a random colour, every channel uniform in [0.5, 1], on black."""
+
+    stream: ClassVar[str] = "Coloured"
 
     def __call__(
         self, sprite: Bool[Tensor, "batch 1 64 64"], index: Int[Tensor, "batch"]
@@ -63,7 +70,9 @@ class Coloured(Paint):
 
 @dataclass(frozen=True)
 class Noisy(Paint):
-    """White sprites on noise that is uniform in [0, 1] and independent for each pixel and channel."""
+    """White sprites on noise, uniform in [0, 1] and independent for each pixel and channel."""
+
+    stream: ClassVar[str] = "Noisy"
 
     def __call__(
         self, sprite: Bool[Tensor, "batch 1 64 64"], index: Int[Tensor, "batch"]
@@ -77,15 +86,16 @@ class Noisy(Paint):
 
 @dataclass(frozen=True)
 class Scream(Paint):
-    """A random patch of a picture mixed half and half with a random colour, inverted where the sprite is."""
+    """A random patch of a picture, averaged with a random colour and inverted inside the sprite."""
 
+    stream: ClassVar[str] = "Scream"
     picture: Float[Tensor, "3 height width"]
     digest: str
 
     @classmethod
     def of(cls, seed: Tensor, path: Path) -> Scream:
-        """The paint whose patches come from an image file."""
-        return cls(seed, _picture(path), fingerprint_of(path))
+        """A paint with patches from an image file."""
+        return cls(seed, _read_picture(path), fingerprint_of(path))
 
     def __call__(
         self, sprite: Bool[Tensor, "batch 1 64 64"], index: Int[Tensor, "batch"]
@@ -107,22 +117,22 @@ class Scream(Paint):
         return f"{super().identity}/background {self.digest}"
 
 
-def _picture(path: Path) -> Float[Tensor, "3 height width"]:
+def _read_picture(path: Path) -> Float[Tensor, "3 height width"]:
     if not path.is_file():
-        raise DataError(f"dsprites-scream: background must name an image file, got {path}, which is not a file.")
+        raise DataError(f"dsprites-scream: background must name an image file, but {path} is not a file.")
     try:
         with Image.open(path) as file:
             picture = file.convert("RGB")
     except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
         raise DataError(
-            f"dsprites-scream: background must be an image that can be read, {path} cannot ({error}). "
-            "Name another file or save this one anew as PNG."
+            f"dsprites-scream: background must be a readable image, but {path} is not ({error}). "
+            "Use another file or save this one again as PNG."
         ) from error
-    picture.thumbnail(THUMBNAIL, Image.Resampling.BICUBIC)
+    picture.thumbnail(MAX_BACKGROUND, Image.Resampling.BICUBIC)
     if min(picture.size) < SIZE:
         raise DataError(
-            f"dsprites-scream: background must measure at least {SIZE} x {SIZE} pixels within "
-            f"{THUMBNAIL[0]} x {THUMBNAIL[1]}, {path} has {picture.width} x {picture.height} there. "
-            "Name a larger or less elongated picture."
+            f"dsprites-scream: background must have at least {SIZE} x {SIZE} pixels after it is shrunk to fit into "
+            f"{MAX_BACKGROUND[0]} x {MAX_BACKGROUND[1]}, but {path} has {picture.width} x {picture.height}. "
+            "Use a larger or less elongated picture."
         )
     return torch.from_numpy(np.array(picture)).permute(2, 0, 1).to(torch.float32).contiguous() / 255

@@ -1,14 +1,77 @@
-"""Public data sets, one module per family; `SOURCES` lists them all."""
+"""Public data sets, one module per family; `ENTRIES` lists them all."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from vaescope.data import cache
+from vaescope.data.dataset import Dataset
+from vaescope.data.entry import DatasetEntry
 from vaescope.data.public import cars3d, celeba, digits, dsprites_file, mnist, smallnorb, symsol
-from vaescope.data.source import Source
 
-SOURCES: tuple[Source, ...] = (
-    *mnist.SOURCES,
-    *digits.SOURCES,
-    *dsprites_file.SOURCES,
-    *smallnorb.SOURCES,
-    *cars3d.SOURCES,
-    *symsol.SOURCES,
-    *celeba.SOURCES,
+
+def _entry(
+    published: cache.PublicSet,
+    opener: Callable[..., Dataset],
+    summary: str,
+    source: str,
+    items: int,
+    shape: tuple[int, ...],
+    factors: tuple[str, ...] = (),
+) -> DatasetEntry:
+    opened, located = partial(opener, published), partial(cache.locate, published)
+    return DatasetEntry(published.name, summary, source, items, shape, factors, opened, located)
+
+
+ENTRIES = (
+    _entry(mnist.MNIST, mnist.open_idx_set, "handwritten digits", "LeCun et al., 1998", 60000, (1, 28, 28)),
+    _entry(mnist.FASHION_MNIST, mnist.open_idx_set, "articles of clothing", "Xiao et al., 2017", 60000, (1, 28, 28)),
+    DatasetEntry(
+        "digits",
+        "small handwritten digits, offline",
+        "Alpaydin and Kaynak, 1998",
+        1797,
+        (1, 8, 8),
+        (),
+        digits.open_digits,
+        digits.locate_digits,
+    ),
+    _entry(
+        dsprites_file.DSPRITES,
+        dsprites_file.open_dsprites,
+        "a square, an ellipse or a heart (published file)",
+        "Matthey et al., 2017",
+        737280,
+        (1, 64, 64),
+        dsprites_file.FACTORS,
+    ),
+    _entry(
+        smallnorb.SMALLNORB,
+        smallnorb.open_smallnorb,
+        "photographs of toys",
+        "LeCun et al., 2004",
+        48600,
+        (1, 64, 64),
+        smallnorb.FACTORS,
+    ),
+    _entry(
+        cars3d.CARS3D,
+        cars3d.open_cars3d,
+        "renderings of cars from all sides",
+        "Reed et al., 2015",
+        cars3d.CARS * 96,
+        (3, 64, 64),
+        cars3d.FACTORS,
+    ),
+    _entry(
+        symsol.SYMSOL,
+        symsol.open_symsol,
+        "rotated solids: tetrahedron, cube, icosahedron, cone, cylinder",
+        "Murphy et al., 2021, reduced by Bonheme",
+        112791,
+        (1, 64, 64),
+        ("shape",),
+    ),
+    _entry(celeba.CELEBA, celeba.open_celeba, "faces of celebrities", "Liu et al., 2015", 202599, (3, 64, 64)),
 )

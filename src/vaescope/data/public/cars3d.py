@@ -6,18 +6,15 @@ import io
 import tarfile
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 from jaxtyping import UInt8
 
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset, from_array
+from vaescope.data.arrays import ArrayDataset, as_grid, from_array
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.images import resize
-from vaescope.data.public.grid import as_grid
-from vaescope.data.source import Source
 from vaescope.errors import DataError
 from vaescope.progress import follow
 
@@ -39,19 +36,19 @@ CARS3D = PublicSet(
 
 
 def open_cars3d(published: PublicSet = CARS3D, size: int = 64) -> ArrayDataset:
-    """All renderings, resized from 128x128, as the grid elevation x azimuth x object (object varies fastest).
+    """All renderings, resized from 128 x 128, as the grid elevation x azimuth x object; the label is the object.
 
-    Objects are numbered by the sorted names of the files cars/*.mat in the archive; each holds an array `im`
-    of height x width x 3 x azimuths x elevations. The label is the object.
+    Objects are numbered in the order of the file names cars/*.mat in the archive. Each file contains an array `im`
+    of height x width x 3 x azimuths x elevations.
     """
     path = cache.obtain(published, published.files[0])
     members = follow(_members(path), f"reading {published.name}", CARS, long=True)
     views = {name: _views(content, f"{path}: {name}", size) for name, content in members}
     if not views:
-        raise DataError(f"{path} must hold files cars/*.mat, it holds none. Fetch it again from {published.origin}.")
+        raise DataError(f"{path} must contain files cars/*.mat, got none. Download it again from {published.origin}.")
     shapes = {array.shape for array in views.values()}
     if len(shapes) > 1:
-        raise DataError(f"{path}: all cars must have the same elevations and azimuths, got arrays of {sorted(shapes)}.")
+        raise DataError(f"{path}: all cars must have the same views, got arrays of shapes {sorted(shapes)}.")
     grid = np.stack([views[name] for name in sorted(views)], axis=2)
     codes = np.indices(grid.shape[:3]).reshape(3, -1).T
     items = grid.reshape(-1, *grid.shape[3:])
@@ -59,17 +56,17 @@ def open_cars3d(published: PublicSet = CARS3D, size: int = 64) -> ArrayDataset:
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file cars/*.mat, straight from the archive."""
+    """Name and content of each file cars/*.mat in the archive."""
     try:
         with tarfile.open(path, "r:*") as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
-                # Archives made on a Mac carry hidden twins beginning with a dot.
-                wanted = name.parent.name == "cars" and name.suffix == ".mat" and not name.name.startswith(".")
-                if wanted and (stream := archive.extractfile(member)):
+                # Archives made on macOS contain hidden copies, whose names start with a dot.
+                is_car = name.parent.name == "cars" and name.suffix == ".mat" and not name.name.startswith(".")
+                if is_car and (stream := archive.extractfile(member)):
                     yield name.name, stream.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise DataError(f"{path} must be a whole tar.gz archive, it is not or it is cut short ({error}).") from error
+        raise DataError(f"{path} must be a tar.gz archive, but it is not or is truncated ({error}).") from error
 
 
 def _views(content: bytes, name: str, size: int) -> UInt8[np.ndarray, "elevations azimuths 3 size size"]:
@@ -79,25 +76,12 @@ def _views(content: bytes, name: str, size: int) -> UInt8[np.ndarray, "elevation
     try:
         image = loadmat(io.BytesIO(content), variable_names=["im"]).get("im")
     except (MatReadError, ValueError, TypeError, NotImplementedError, OSError, zlib.error) as error:
-        raise DataError(f"{name} must be a MATLAB file, it cannot be read as one ({error}).") from error
+        raise DataError(f"{name} must be a MATLAB file, but cannot be read as one ({error}).") from error
     if image is None or image.ndim != 5 or image.shape[2] != 3 or image.dtype != np.uint8:
         got = "nothing" if image is None else f"{image.shape} of {image.dtype}"
         raise DataError(
-            f"{name} must hold `im`, uint8 of height x width x 3 x azimuths x elevations, it holds {got}. "
-            "Fetch the archive again."
+            f"{name} must contain `im`, uint8 of height x width x 3 x azimuths x elevations, got {got}. "
+            "Download the archive again."
         )
     views = image.transpose(4, 3, 2, 0, 1)
     return resize(views.reshape(-1, *views.shape[2:]), size).reshape(*views.shape[:3], size, size)
-
-
-SOURCES = (
-    Source(
-        CARS3D.name,
-        "renderings of cars from all sides",
-        CARS * 96,
-        (3, 64, 64),
-        FACTORS,
-        open_cars3d,
-        partial(cache.locate, CARS3D),
-    ),
-)

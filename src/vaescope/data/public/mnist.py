@@ -1,9 +1,8 @@
-"""MNIST (LeCun et al., 1998) and Fashion-MNIST (Xiao et al., 2017): 28x28 grey images in IDX files."""
+"""MNIST (LeCun et al., 1998) and Fashion-MNIST (Xiao et al., 2017): 28 x 28 grey images in IDX files."""
 
 from __future__ import annotations
 
 import hashlib
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from vaescope.data.arrays import ArrayDataset
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.idx import parse_idx
 from vaescope.data.images import resize
-from vaescope.data.source import Source
 from vaescope.errors import DataError
 from vaescope.registry import lookup
 
@@ -25,20 +23,20 @@ PARTS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
 def idx_set(
     name: str, origin: str, mirror: str, digests: tuple[tuple[str, int], ...], folders: tuple[Path, ...] = ()
 ) -> PublicSet:
-    """The four files of a set laid out like MNIST.
+    """The four files of a data set in the layout of MNIST.
 
-    `digests` holds of each file's unpacked content the SHA-256 and the CRC-32 of its opening.
+    `digests` contains the SHA-256 of each file's uncompressed content and the CRC-32 of its first 4096 bytes.
     """
     names = [f"{prefix}-{ending}" for prefix in ("train", "t10k") for ending in (IMAGES, LABELS)]
     files = tuple(
-        PublicFile((file, file.removesuffix(".gz")), mirror + file, content=f"sha256:{digest}", opening=opening)
-        for file, (digest, opening) in zip(names, digests, strict=True)
+        PublicFile((file, file.removesuffix(".gz")), mirror + file, content=f"sha256:{digest}", prefix_crc32=crc)
+        for file, (digest, crc) in zip(names, digests, strict=True)
     )
     return PublicSet(name, origin, files, folders)
 
 
 def open_idx_set(published: PublicSet, part: str = "train", size: int | None = None) -> ArrayDataset:
-    """Images and labels of a part ("train", "test" or "all"), resized to size x size if `size` is given."""
+    """Images and labels of a part ("train", "test" or "all"), resized to size x size; default: 28 x 28."""
     files = {file.names[0]: file for file in published.files}
     digest = hashlib.sha256(f"{published.name}/{part}/{size}".encode())
     images, labels = [], []
@@ -49,8 +47,8 @@ def open_idx_set(published: PublicSet, part: str = "train", size: int | None = N
         labels.append(parse_idx(classes, f"{published.name}: {prefix}-{LABELS}", dimensions=1))
         if len(images[-1]) != len(labels[-1]):
             raise DataError(
-                f"{published.name}: there must be a label for each of {len(images[-1])} {prefix} images, "
-                f"got {len(labels[-1])}. The files do not belong together; fetch them again."
+                f"{published.name}: there must be one label for each of the {len(images[-1])} {prefix} images, "
+                f"got {len(labels[-1])}. The files do not belong together; download them again."
             )
     items = _join(images, published.name)[:, None]
     items = items if size is None else resize(items, size)
@@ -59,10 +57,10 @@ def open_idx_set(published: PublicSet, part: str = "train", size: int | None = N
 
 
 def _join(images: list[np.ndarray], name: str) -> np.ndarray:
-    """The parts one after another; a single part is not copied."""
+    """The parts concatenated; a single part is not copied."""
     shapes = {part.shape[1:] for part in images}
     if len(shapes) > 1:
-        raise DataError(f"{name}: train and test images must have one shape, got {sorted(shapes)}.")
+        raise DataError(f"{name}: train and test images must have the same shape, got {sorted(shapes)}.")
     return images[0] if len(images) == 1 else np.concatenate(images)
 
 
@@ -88,19 +86,6 @@ FASHION_MNIST = idx_set(
         ("5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b", 0xB5E2CE10),
         ("0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34", 0xC7AC101B),
     ),
-    # Debian's package dataset-fashion-mnist installs the files here.
+    # The Debian package dataset-fashion-mnist installs the files here.
     (Path("/usr/share/datasets/fashion-mnist"),),
-)
-
-SOURCES = tuple(
-    Source(
-        published.name,
-        summary,
-        60000,
-        (1, 28, 28),
-        (),
-        partial(open_idx_set, published),
-        partial(cache.locate, published),
-    )
-    for published, summary in ((MNIST, "handwritten digits"), (FASHION_MNIST, "articles of clothing"))
 )

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 import struct
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset, from_array
+from vaescope.data.arrays import ArrayDataset, as_grid, from_array
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.images import resize
-from vaescope.data.public.grid import as_grid
-from vaescope.data.source import Source
 from vaescope.errors import DataError
 
 FACTORS = ("category", "instance", "elevation", "azimuth", "lighting")
 SIZES = (5, 10, 9, 18, 6)
 BYTES, INTEGERS = 0x1E3D4C55, 0x1E3D4C54
-MATRIX_TYPES: dict[int, np.dtype[Any]] = {BYTES: np.dtype(np.uint8), INTEGERS: np.dtype("<i4")}
+MATRIX_TYPES: dict[int, np.dtype[np.integer]] = {BYTES: np.dtype(np.uint8), INTEGERS: np.dtype("<i4")}
 ORIGIN = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 
-# Of each file the MD5 as published (gzip), and of its unpacked content.
+# For each file, the MD5 of the published gzip file and of its uncompressed content.
 CHECKSUMS = {
     "5x46789x9x18x6x2x96x96-training-dat": (
         "66054832f9accfe74a0f4c36a75bc0a2",
@@ -53,7 +49,7 @@ CHECKSUMS = {
 
 
 def norb_set(checksums: dict[str, tuple[str, str]]) -> PublicSet:
-    """The six files of smallNORB: pixels, category and circumstances of the training and of the test part."""
+    """The six files of smallNORB: pixels, category and other factors of the training and the test part."""
     files = []
     for stem, (packed, content) in checksums.items():
         name = f"smallnorb-{stem}.mat"
@@ -66,17 +62,17 @@ SMALLNORB = norb_set(CHECKSUMS)
 
 
 def open_smallnorb(published: PublicSet = SMALLNORB, size: int = 64) -> ArrayDataset:
-    """Training and test part together, first camera only, resized from 96x96; the label is the category.
+    """The training and the test part, first camera only, resized from 96 x 96; the label is the category.
 
-    Items are sorted by the five factors, so the whole set is a grid of 5 x 10 x 9 x 18 x 6. Published tables
+    Items are sorted by the five factors, so the complete data set is a grid of 5 x 10 x 9 x 18 x 6. Published tables
     vary category, elevation, azimuth and lighting, and draw the instance, here the second factor, at random.
     """
     pixels, codes = [], []
     for part in range(0, len(published.files), 3):
-        images, category, circumstances = (_matrix(published, file) for file in published.files[part : part + 3])
-        _check_shapes(images, category, circumstances, published.files[part].names[0])
+        images, category, others = (_matrix(published, file) for file in published.files[part : part + 3])
+        _check_shapes(images, category, others, published.files[part].names[0])
         pixels.append(resize(images[:, :1], size))
-        codes.append(np.column_stack([category, circumstances]))
+        codes.append(np.column_stack([category, others]))
     factors = _factors(np.concatenate(codes))
     order = np.lexsort(factors.T[::-1])
     items = np.concatenate(pixels)[order]
@@ -85,26 +81,26 @@ def open_smallnorb(published: PublicSet = SMALLNORB, size: int = 64) -> ArrayDat
 
 
 def read_matrix(content: bytes, name: str) -> np.ndarray:
-    """A binary matrix: magic, number of dimensions, their sizes (three at least are written), the numbers."""
+    """A binary matrix: magic number, number of dimensions, their sizes (at least three are written), the values."""
     if len(content) < 20:
         raise DataError(
-            f"{name} is cut short: a NORB matrix has a header of at least 20 bytes, got {len(content)} bytes."
+            f"{name} is truncated: the header of a NORB matrix has at least 20 bytes, got {len(content)} bytes."
         )
     magic, rank = struct.unpack("<2I", content[:8])
     if magic not in MATRIX_TYPES:
         raise DataError(
             f"{name} must be a NORB matrix of bytes (0x{BYTES:08X}) or integers (0x{INTEGERS:08X}), "
-            f"it begins with 0x{magic:08X}."
+            f"it starts with 0x{magic:08X}."
         )
     start = 8 + 4 * max(3, rank)
     if not 1 <= rank <= 4 or len(content) < start:
-        raise DataError(f"{name} must have 1 to 4 dimensions and a whole header, its header says {rank} dimensions.")
+        raise DataError(f"{name} must have 1 to 4 dimensions and a complete header, its header says {rank} dimensions.")
     shape = struct.unpack(f"<{rank}I", content[8 : 8 + 4 * rank])
     kind = MATRIX_TYPES[magic]
     expected = math.prod(shape) * kind.itemsize
     if len(content) - start != expected:
-        fault = "is cut short" if len(content) - start < expected else "is too long"
-        raise DataError(f"{name} {fault}: shape {shape} needs {expected} bytes, {len(content) - start} follow.")
+        fault = "truncated" if len(content) - start < expected else "too long"
+        raise DataError(f"{name} is {fault}: shape {shape} needs {expected} bytes, got {len(content) - start}.")
     return np.frombuffer(content, kind, offset=start).reshape(shape)
 
 
@@ -112,39 +108,26 @@ def _matrix(published: PublicSet, file: PublicFile) -> np.ndarray:
     return read_matrix(cache.read(published, file), f"{published.name}: {file.names[0]}")
 
 
-def _check_shapes(images: np.ndarray, category: np.ndarray, circumstances: np.ndarray, name: str) -> None:
+def _check_shapes(images: np.ndarray, category: np.ndarray, others: np.ndarray, name: str) -> None:
     count = len(images)
     if images.ndim != 4 or images.dtype != np.uint8 or images.shape[1] != 2:
         raise DataError(f"smallnorb: {name} must be bytes of items x 2 cameras x height x width, got {images.shape}.")
-    if category.shape != (count,) or circumstances.shape != (count, 4):
+    if category.shape != (count,) or others.shape != (count, 4):
         raise DataError(
-            f"smallnorb: {name} has {count} items, so its cat file must be ({count},) and its info file "
-            f"({count}, 4), got {category.shape} and {circumstances.shape}. Fetch the three files again."
+            f"smallnorb: {name} has {count} items, so its cat file must have shape ({count},) and its info file "
+            f"({count}, 4), got {category.shape} and {others.shape}. Download the three files again."
         )
 
 
 def _factors(codes: np.ndarray) -> np.ndarray:
-    """The codes with azimuth, written as 0, 2, ..., 34 (tens of degrees), counted 0 to 17."""
+    """The codes; azimuth is stored as 0, 2, ..., 34 (tens of degrees) and becomes 0 to 17."""
     factors = codes.astype(np.int64)
     azimuth = FACTORS.index("azimuth")
     if (factors[:, azimuth] % 2).any():
-        raise DataError("smallnorb: azimuth must be even (0, 2, ..., 34), the info files hold odd numbers.")
+        raise DataError("smallnorb: azimuth must be even (0, 2, ..., 34), but the info files contain odd numbers.")
     factors[:, azimuth] //= 2
     for column, (name, size) in enumerate(zip(FACTORS, SIZES, strict=True)):
         low, high = factors[:, column].min(), factors[:, column].max()
         if low < 0 or high >= size:
-            raise DataError(f"smallnorb: {name} must be a code in 0..{size - 1}, the files hold {low}..{high}.")
+            raise DataError(f"smallnorb: {name} must lie in 0..{size - 1}, but the files contain {low}..{high}.")
     return factors
-
-
-SOURCES = (
-    Source(
-        SMALLNORB.name,
-        "photographs of toys",
-        48600,
-        (1, 64, 64),
-        FACTORS,
-        open_smallnorb,
-        partial(cache.locate, SMALLNORB),
-    ),
-)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from vaescope.data import DATASETS
 from vaescope.data.public import celeba, pictures, symsol
 from vaescope.errors import DataError
 
@@ -70,19 +71,21 @@ def test_symsol_reads_an_unpacked_folder_too(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["sphere_1.png", "cone_cube_1.png", "00001.png"])
 def test_a_file_name_without_exactly_one_shape_is_named(folder: Path, name: str) -> None:
     zipped(folder / "symsol_reduced.zip", {**SOLID_FILES, name: SOLID_FILES["cone_00001.png"]})
-    with pytest.raises(DataError, match=f"exactly one of tet, cube, icosa, cone, cyl.*got '{name}'"):
+    with pytest.raises(DataError, match=f"tet, cube, icosa, cone, cyl.*got '{name}'"):
         symsol.open_symsol()
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"no picture", "cyl_9.png must be a readable image"),
-        (SOLID_FILES["cone_00001.png"][:-30], "cyl_9.png must be a readable image"),
-        (picture(np.zeros((32, 64), np.uint8)), "size of the first, 64x64; cyl_9.png has 64x32"),
+        (b"no picture", "cyl_9.png .*readable image"),
+        (SOLID_FILES["cone_00001.png"][:-30], "cyl_9.png .*readable image"),
+        (picture(np.zeros((32, 64), np.uint8)), "64 x 64.* cyl_9.png has 64 x 32"),
     ],
 )
-def test_a_wrong_picture_is_named_and_nothing_is_kept(folder: Path, content: bytes, words: str) -> None:
+def test_a_wrong_picture_is_an_error_that_names_it_and_nothing_is_cached(
+    folder: Path, content: bytes, words: str
+) -> None:
     zipped(folder / "symsol_reduced.zip", {**SOLID_FILES, "cyl_9.png": content})
     with pytest.raises(DataError, match=words):
         symsol.open_symsol()
@@ -93,17 +96,17 @@ def test_a_cut_or_damaged_or_empty_zip_is_named(folder: Path) -> None:
     path = zipped(folder / "symsol_reduced.zip", SOLID_FILES)
     content = path.read_bytes()
     path.write_bytes(content[:-40])
-    with pytest.raises(DataError, match="must be a whole zip file"):
+    with pytest.raises(DataError, match="must be a zip file"):
         symsol.open_symsol()
     path.write_bytes(content[:45] + bytes(20) + content[65:])
     with pytest.raises(DataError, match="is damaged"):
         symsol.open_symsol()
     zipped(path, {"readme.txt": b"nothing"})
-    with pytest.raises(DataError, match=r"at least 2 pictures ending in .png, it holds 0"):
+    with pytest.raises(DataError, match=r"at least 2 pictures .*\.png, got 0"):
         symsol.open_symsol()
 
 
-def test_decoded_pictures_are_kept_until_a_picture_changes(folder: Path) -> None:
+def test_decoded_pictures_are_cached_until_a_picture_changes(folder: Path) -> None:
     path = zipped(folder / "symsol_reduced.zip", SOLID_FILES)
     first = symsol.open_symsol()
     [kept] = (folder.parent / "cache").rglob("*.npy")
@@ -114,10 +117,10 @@ def test_decoded_pictures_are_kept_until_a_picture_changes(folder: Path) -> None
     assert symsol.open_symsol().fingerprint != first.fingerprint
 
 
-def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
+def test_a_picture_cache_that_is_not_writable_is_named(folder: Path) -> None:
     zipped(folder / "symsol_reduced.zip", SOLID_FILES)
     (folder.parent / "cache").write_bytes(b"a file where the cache should be")
-    with pytest.raises(DataError, match=r"decoded pictures must be written to .*cache"):
+    with pytest.raises(DataError, match=r"decoded pictures to .*cache"):
         symsol.open_symsol()
 
 
@@ -164,7 +167,7 @@ def test_celeba_without_attributes_has_no_factors(folder: Path) -> None:
     data = celeba.open_celeba(size=16)
     assert data.factors is None
     assert data.shape == (3, 16, 16)
-    assert celeba.SOURCES[0].locate() == str(folder / "img_align_celeba")
+    assert DATASETS["celeba"].locate() == str(folder / "img_align_celeba")
 
 
 def test_other_settings_make_another_array(folder: Path) -> None:
@@ -172,18 +175,18 @@ def test_other_settings_make_another_array(folder: Path) -> None:
     assert celeba.open_celeba(size=16).shape == (3, 16, 16)
     assert celeba.open_celeba(size=32, crop=100).shape == (3, 32, 32)
     assert celeba.open_celeba(size=16).shape == (3, 16, 16)
-    with pytest.raises(DataError, match=r"crop must lie in 1..178 for pictures of 178x218, got 200"):
+    with pytest.raises(DataError, match=r"crop .*1\.\.178 .*178 x 218, got 200"):
         celeba.open_celeba(crop=200)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", r"begins with \[\] and has 0 rows"),
-        (attributes(ROWS, count=9), r"begins with \['9'\] and has 4 rows"),
-        (attributes(ROWS, names="Bald"), "line 3 must be a file name and 1 values"),
-        (attributes({**ROWS, "000002.jpg": [0, 1]}), "line 4 must be a file name and 2 values -1 or 1"),
-        (attributes(dict(list(ROWS.items())[:3])), "1 have none, the first is 000004.jpg"),
+        ("", r"\[\] and has 0 rows"),
+        (attributes(ROWS, count=9), r"\['9'\] and has 4 rows"),
+        (attributes(ROWS, names="Bald"), "line 3 .* 1 values"),
+        (attributes({**ROWS, "000002.jpg": [0, 1]}), "line 4 .* 2 values"),
+        (attributes(dict(list(ROWS.items())[:3])), "1 have none.* 000004.jpg"),
     ],
 )
 def test_a_wrong_table_of_attributes_is_named(folder: Path, text: str, words: str) -> None:
@@ -193,11 +196,11 @@ def test_a_wrong_table_of_attributes_is_named(folder: Path, text: str, words: st
         celeba.open_celeba()
 
 
-def test_many_pictures_pass_in_chunks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "CHUNK", 3)
+def test_the_size_of_chunks_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "CHUNK_PICTURES", 3)
     zipped(folder / "symsol_reduced.zip", SOLID_FILES)
     in_chunks = symsol.open_symsol()
     for kept in (folder.parent / "cache").rglob("*.npy"):
         kept.unlink()
-    monkeypatch.setattr(pictures, "CHUNK", 100)
+    monkeypatch.setattr(pictures, "CHUNK_PICTURES", 100)
     assert symsol.open_symsol().fingerprint == in_chunks.fingerprint

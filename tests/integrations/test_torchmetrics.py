@@ -1,4 +1,4 @@
-"""The metric against the types of all codes at once, however they are split over batches, metrics and processes."""
+"""The metric equals the types of all codes at once, however they are split over batches, metrics and processes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_far_mean_leaves_the_spread_exact() -> None:
     torch.testing.assert_close(metric.types().statistics.mean.variance, mean.var(0, correction=0), rtol=1e-6, atol=0)
 
 
-def test_codes_with_gradients_are_taken_in_and_none_are_kept() -> None:
+def test_codes_with_gradients_are_accepted_and_no_gradients_are_kept() -> None:
     mean, log_variance = (values.requires_grad_() for values in posteriors())
     metric = VariableTypesMetric(5)
     value = metric(mean, log_variance)
@@ -134,7 +134,7 @@ def test_a_batch_of_one_item_has_no_types_of_its_own_but_counts() -> None:
 def test_one_example_has_no_types() -> None:
     metric = VariableTypesMetric(5)
     metric.update(*posteriors(1))
-    with pytest.raises(DataError, match="variable types need at least 2 examples, got 1"):
+    with pytest.raises(DataError, match=r"at least 2 .*got 1"):
         metric.types()
 
 
@@ -151,18 +151,14 @@ def test_merging_the_state_of_another_metric_gives_the_types_of_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "sentence"),
-    [
-        (VariableTypesMetric(4), "metrics that are merged must agree in latents, got 4 and 5."),
-        (VariableTypesMetric(5, alpha=0.2), "metrics that are merged must agree in alpha, got 0.1 and 0.2."),
-    ],
+    ("other", "facts"),
+    [(VariableTypesMetric(4), "latents, got 4 and 5"), (VariableTypesMetric(5, alpha=0.2), "alpha, got 0.1 and 0.2")],
 )
-def test_metrics_of_different_settings_do_not_merge(other: VariableTypesMetric, sentence: str) -> None:
+def test_metrics_with_different_settings_do_not_merge(other: VariableTypesMetric, facts: str) -> None:
     metric = VariableTypesMetric(5)
     metric.update(*posteriors())
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=facts):
         metric.merge_state(other)
-    assert str(caught.value) == sentence
     assert_same(metric.types(), at_once(*posteriors()))
 
 
@@ -178,7 +174,7 @@ def in_processes(metrics: list[VariableTypesMetric]) -> VariableTypesMetric:
     return here
 
 
-def test_processes_are_reduced_to_the_types_of_all_of_them_and_go_on_by_themselves() -> None:
+def test_processes_are_reduced_to_the_types_of_all_and_continue_separately() -> None:
     mean, log_variance = posteriors()
     metrics = [VariableTypesMetric(5) for _ in range(3)]
     for metric, rows in zip(metrics, (slice(0, 20), slice(20, 21), slice(21, None)), strict=True):
@@ -205,17 +201,17 @@ def test_a_process_without_a_batch_changes_nothing(empty: int) -> None:
 def test_too_few_examples_leave_the_metric_ready_for_more() -> None:
     first = in_processes([VariableTypesMetric(5), VariableTypesMetric(5)])
     first.update(*posteriors(1))
-    with pytest.raises(DataError, match="at least 2 examples"):
+    with pytest.raises(DataError, match="at least 2 "):
         first.types()
     first.update(*posteriors())
     assert first.types().statistics.count == 1 + sum(SIZES)
 
 
-def test_a_collection_names_the_counts_and_keeps_thresholds_apart() -> None:
+def test_a_collection_names_the_counts_and_separates_thresholds() -> None:
     collection = MetricCollection(
         {"narrow": VariableTypesMetric(5), "wide": VariableTypesMetric(5, alpha=0.45)}, prefix="validation/"
     )
-    # On the first batch both count alike, by which a collection would take them for one.
+    # On the first batch both have the same counts, so a collection could merge them.
     collection.update(torch.zeros(20, 5), torch.zeros(20, 5))
     collection.update(torch.full((80, 5), 0.3), torch.zeros(80, 5))
     assert {name: float(value) for name, value in collection.compute().items()} == {
@@ -241,26 +237,26 @@ def spoilt(value: float) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("mean", "log_variance", "sentence"),
+    ("mean", "log_variance", "facts"),
     [
-        (spoilt(math.nan), torch.zeros(4, 2), "mean must be finite, but item 3, latent 1 holds nan"),
-        (torch.zeros(4, 2), spoilt(math.nan), "log_variance must be finite .* item 3, latent 1 holds nan"),
-        (torch.zeros(4, 2), spoilt(-math.inf), "log_variance must be finite .* item 3, latent 1 holds -inf"),
-        (torch.zeros(4, 2), spoilt(1000.0), "log_variance must be finite and below 709.* holds 1000"),
-        (torch.zeros(4, 3), torch.zeros(4, 3), "must have 2 latents, got 3"),
-        (torch.zeros(4, 2), torch.zeros(3, 2), r"of one shape.* got \(4, 2\) and \(3, 2\)"),
-        (torch.zeros(4, 2, 1), torch.zeros(4, 2, 1), "mean must be 2-dimensional"),
-        (torch.zeros(0, 2), torch.zeros(0, 2), "at least one example"),
-        ([[0.0, 0.0]], torch.zeros(1, 2), "mean must be a torch tensor, items x latents, got list"),
+        (spoilt(math.nan), torch.zeros(4, 2), "^mean .*finite.* nan .*item 3, latent 1"),
+        (torch.zeros(4, 2), spoilt(math.nan), "^log_variance .*finite.* item 3, latent 1 .*nan"),
+        (torch.zeros(4, 2), spoilt(-math.inf), "^log_variance .*finite.* item 3, latent 1 .*-inf"),
+        (torch.zeros(4, 2), spoilt(1000.0), "^log_variance .*709.* 1000"),
+        (torch.zeros(4, 3), torch.zeros(4, 3), "2 latents, got 3"),
+        (torch.zeros(4, 2), torch.zeros(3, 2), r"\(4, 2\) and \(3, 2\)"),
+        (torch.zeros(4, 2, 1), torch.zeros(4, 2, 1), r"^mean .*\(4, 2, 1\)"),
+        (torch.zeros(0, 2), torch.zeros(0, 2), "at least one"),
+        ([[0.0, 0.0]], torch.zeros(1, 2), "^mean .*tensor.* got list"),
     ],
 )
-def test_a_batch_that_cannot_be_read_is_one_sentence_and_leaves_the_states(
-    mean: Tensor, log_variance: Tensor, sentence: str
+def test_a_wrong_batch_is_an_error_and_leaves_the_state_unchanged(
+    mean: Tensor, log_variance: Tensor, facts: str
 ) -> None:
     metric = VariableTypesMetric(2)
     metric.update(torch.randn(6, 2), torch.zeros(6, 2))
     before = {name: state.clone() for name, state in metric.metric_state.items()}
-    with pytest.raises(DataError, match=sentence):
+    with pytest.raises(DataError, match=facts):
         metric.update(mean, log_variance)
     assert all(torch.equal(before[name], state) for name, state in metric.metric_state.items())
 
@@ -296,7 +292,7 @@ assert "torchmetrics" in sys.modules and "lightning" not in sys.modules
 
 
 @pytest.mark.parametrize("package", ["torchmetrics", "lightning"])
-def test_a_missing_package_is_one_sentence_with_its_extra(package: str) -> None:
+def test_a_missing_package_is_an_error_that_names_the_extra(package: str) -> None:
     code = f"""
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -308,13 +304,10 @@ try:
 except ModuleNotFoundError as error:
     print(error)
 """
-    assert run(code).stdout.strip() == (
-        f"vaescope.integrations.{package} needs the package {package}, which is not installed; "
-        f"run `pip install vaescope[{package}]`."
-    )
+    assert f"pip install vaescope[{package}]" in run(code).stdout
 
 
-def test_a_package_that_misses_something_else_says_so_itself() -> None:
+def test_a_package_with_a_missing_dependency_raises_its_own_error() -> None:
     code = """
 class Missing:
     def find_spec(self, name, path=None, target=None):

@@ -1,4 +1,4 @@
-"""The callback in a real Trainer: what it sees, where it says so, and that it leaves training alone."""
+"""The callback in a real Trainer: what it counts, where it logs, and that it does not change the training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vaescope.integrations.lightning import PolarisedRegimeCallback
 from vaescope.regime.variable_types import variable_types
 
 pytestmark = [
-    # Lightning's advice on speed, and its use of what newer versions of torch deprecate.
+    # Lightning's advice on speed, and its use of functions that newer versions of torch deprecate.
     pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
     pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec.. is deprecated"),
 ]
@@ -38,7 +38,7 @@ def items(count: int = 256) -> Tensor:
 
 
 class TinyVAE(LightningModule):
-    """Linear, with four latents of which the data need two; `beta` weighs the rate."""
+    """A linear VAE with four latents, of which the data need two; `beta` weighs the rate."""
 
     def __init__(self, beta: float = 1.0) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def trained(callback: PolarisedRegimeCallback | None, module: LightningModule | 
 
 
 class Steps:
-    """A callback's own `encode` that notes at which steps it is called."""
+    """An `encode` that records the steps at which it is called."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -116,26 +116,26 @@ def test_the_counts_are_those_of_the_probe_under_the_weights_of_that_step() -> N
     assert {kind: float(trainer.callback_metrics[kind]) for kind in KINDS} == expected.counts
 
 
-def test_superfluous_latents_become_passive_and_useful_ones_active_without_a_warning() -> None:
+def test_unneeded_latents_become_passive_and_needed_ones_active_without_a_warning() -> None:
     callback = PolarisedRegimeCallback(probe(), every=50)
     trained(callback, TinyVAE(beta=1.5), max_steps=1500)
     assert callback.types is not None
     assert callback.types.counts == {"active": 2, "mixed": 0, "passive": 2}
 
 
-def test_it_looks_every_so_many_steps() -> None:
+def test_it_probes_every_n_steps() -> None:
     steps = Steps()
     trained(PolarisedRegimeCallback(probe(), steps, every=15))
     assert steps.seen == [15, 30]
 
 
-def test_batches_that_take_no_step_are_not_looked_at_twice() -> None:
+def test_batches_without_an_optimiser_step_are_not_probed_twice() -> None:
     steps = Steps()
     trained(PolarisedRegimeCallback(probe(), steps, every=3), max_steps=8, accumulate_grad_batches=2)
     assert steps.seen == [3, 6]
 
 
-def test_it_looks_after_each_validation_epoch_but_not_after_the_trial_run() -> None:
+def test_it_probes_after_each_validation_epoch_but_not_after_the_sanity_check() -> None:
     steps = Steps()
     callback = PolarisedRegimeCallback(probe(), steps, every=None, prefix="probe/")
     trainer = trained(callback, max_steps=12, limit_val_batches=1, num_sanity_val_steps=1)
@@ -146,12 +146,12 @@ def test_it_looks_after_each_validation_epoch_but_not_after_the_trial_run() -> N
     assert callback.types is not None
 
 
-def test_the_progress_bar_shows_the_counts_until_the_next_look() -> None:
+def test_the_progress_bar_shows_the_counts_until_the_next_probe() -> None:
     trainer = trained(PolarisedRegimeCallback(probe(), every=15, prefix="probe_"))
     assert sum(trainer.progress_bar_metrics[f"probe_{kind}"] for kind in KINDS) == 4
 
 
-def test_the_logger_hears_of_every_look(tmp_path: Path) -> None:
+def test_every_probe_is_logged(tmp_path: Path) -> None:
     logger = CSVLogger(tmp_path)
     trained(PolarisedRegimeCallback(probe(), every=15), logger=logger, log_every_n_steps=50)
     logger.save()
@@ -161,7 +161,7 @@ def test_the_logger_hears_of_every_look(tmp_path: Path) -> None:
     assert all(sum(row[kind] for kind in KINDS) == 4 for row in table)
 
 
-def test_looking_changes_nothing() -> None:
+def test_probing_does_not_change_the_training() -> None:
     def noisy(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
         mean, log_variance = module.encode(batch)
         return mean + 0.01 * torch.randn_like(mean), log_variance
@@ -173,7 +173,7 @@ def test_looking_changes_nothing() -> None:
     assert all(torch.equal(one, two) for one, two in zip(seen.parameters(), unseen.parameters(), strict=True))
 
 
-def test_the_probe_is_encoded_as_when_evaluated_and_every_part_returns_to_its_mode() -> None:
+def test_the_probe_is_encoded_in_evaluation_mode_and_every_submodule_returns_to_its_mode() -> None:
     module = TinyVAE()
     trained(PolarisedRegimeCallback(probe(), every=1), module, max_steps=3)
     assert module.training_when_encoded == [True, False] * 3
@@ -182,7 +182,7 @@ def test_the_probe_is_encoded_as_when_evaluated_and_every_part_returns_to_its_mo
     assert not module.frozen.training
 
 
-def test_a_module_in_half_precision_is_looked_at_in_its_own() -> None:
+def test_a_module_in_half_precision_is_probed_in_half_precision() -> None:
     callback = PolarisedRegimeCallback(probe(), every=2)
     trained(callback, max_steps=2, precision="bf16-true")
     assert callback.types is not None
@@ -190,11 +190,11 @@ def test_a_module_in_half_precision_is_looked_at_in_its_own() -> None:
 
 
 def scripted(*actives: int) -> Any:
-    """An `encode` that shows so many active latents of four, look by look, and the rest passive."""
-    looks = iter(actives)
+    """An `encode` with these numbers of active latents, probe by probe, out of four; the others are passive."""
+    probes = iter(actives)
 
     def encode(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
-        active = torch.arange(4) < next(looks)
+        active = torch.arange(4) < next(probes)
         log_variance = torch.where(active, math.log(0.01), 0.0).expand(len(batch[0]), 4)
         return torch.zeros_like(log_variance), log_variance
 
@@ -205,32 +205,30 @@ def announced(caught: pytest.WarningsRecorder) -> list[str]:
     return [str(warning.message) for warning in caught if issubclass(warning.category, CollapseWarning)]
 
 
-def test_collapse_is_announced_once_when_it_begins() -> None:
+def test_there_is_one_warning_when_collapse_begins() -> None:
     callback = PolarisedRegimeCallback(probe(), scripted(3, 2, 1, 0), every=10)
     with pytest.warns(CollapseWarning) as caught:
         trained(callback)
-    assert announced(caught) == [
-        "posterior collapse begins at step 30: 2 of 3 active latents became passive, because the rate outweighs the "
-        "reconstruction. Lower the weight of the rate, raise it slowly (warm-up), leave it some free bits, or ask for "
-        "fewer latents."
-    ]
+    [message] = announced(caught)
+    assert "step 30" in message
+    assert "2 of 3 active latents" in message
 
 
-def test_a_module_that_collapses_says_so() -> None:
+def test_a_module_that_collapses_warns() -> None:
     module = TinyVAE(beta=0.01)
     trained(None, module, max_steps=300)
     module.beta = 1000.0
-    with pytest.warns(CollapseWarning, match="active latents became passive"):
+    with pytest.warns(CollapseWarning, match="active latents"):
         trained(PolarisedRegimeCallback(probe(), every=1), module, max_steps=300)
 
 
-def test_a_module_that_never_comes_to_life_says_so() -> None:
-    with pytest.warns(CollapseWarning, match="at step 500: no latent has come to life") as caught:
+def test_a_module_without_active_latents_warns_once() -> None:
+    with pytest.warns(CollapseWarning, match="step 500") as caught:
         trained(PolarisedRegimeCallback(probe(), scripted(*[0] * 6), every=100), max_steps=600)
     assert len(announced(caught)) == 1
 
 
-def test_without_a_known_end_no_latent_is_called_late() -> None:
+def test_without_a_known_number_of_steps_inactive_latents_do_not_warn() -> None:
     class Endless(torch.utils.data.IterableDataset):
         def __iter__(self) -> Any:
             return iter([[items()[:2]] for _ in range(510)])
@@ -242,15 +240,15 @@ def test_without_a_known_end_no_latent_is_called_late() -> None:
     assert trainer.global_step == 510
 
 
-def test_a_resumed_training_remembers_what_was_active(tmp_path: Path) -> None:
+def test_a_resumed_training_remembers_the_number_of_active_latents(tmp_path: Path) -> None:
     checkpoint = tmp_path / "last.ckpt"
     trained(PolarisedRegimeCallback(probe(), scripted(4), every=10), max_steps=10).save_checkpoint(checkpoint)
     resumed = trainer_of(PolarisedRegimeCallback(probe(), scripted(1), every=10), max_steps=20)
-    with pytest.warns(CollapseWarning, match="at step 20: 3 of 4 active"):
+    with pytest.warns(CollapseWarning, match="step 20.* 3 of 4 active"):
         resumed.fit(TinyVAE(), DataLoader(TensorDataset(items()), batch_size=64), ckpt_path=checkpoint)
 
 
-def test_a_second_training_begins_anew() -> None:
+def test_a_second_training_starts_with_a_fresh_state() -> None:
     callback = PolarisedRegimeCallback(probe(), scripted(4, 1), every=10)
     trained(callback, max_steps=10)
     trained(callback, max_steps=10)
@@ -258,28 +256,28 @@ def test_a_second_training_begins_anew() -> None:
     assert callback.types.counts["active"] == 1
 
 
-def test_codes_that_are_not_finite_are_one_sentence_with_the_step() -> None:
+def test_codes_that_are_not_finite_are_an_error_with_the_step() -> None:
     def broken(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
         return torch.full((5, 4), math.nan), torch.zeros(5, 4)
 
-    with pytest.raises(DataError, match=r"^the codes of the probe .* at step 2: mean must be finite, but item 0"):
+    with pytest.raises(DataError, match=r"step 2.* mean must be finite.* item 0"):
         trained(PolarisedRegimeCallback(probe(), broken, every=2))
 
 
 @pytest.mark.parametrize(
-    ("codes", "sentence"),
+    ("codes", "facts"),
     [
-        (torch.zeros(5, 4), r"encode must give a pair \(mean, log_variance\) of tensors, got Tensor"),
-        ((torch.zeros(5, 4), torch.zeros(5, 3)), "must be of one shape"),
-        ((torch.zeros(1, 4), torch.zeros(1, 4)), "at least 2 examples, got 1"),
+        (torch.zeros(5, 4), r"\(mean, log_variance\).* got Tensor"),
+        ((torch.zeros(5, 4), torch.zeros(5, 3)), r"\(5, 4\) and \(5, 3\)"),
+        ((torch.zeros(1, 4), torch.zeros(1, 4)), "at least 2 .*got 1"),
     ],
 )
-def test_an_encode_that_gives_something_else_is_one_sentence(codes: Any, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
+def test_an_encode_that_returns_something_else_is_an_error(codes: Any, facts: str) -> None:
+    with pytest.raises(DataError, match=facts):
         trained(PolarisedRegimeCallback(probe(), lambda module, batch: codes, every=1))
 
 
-def test_a_module_without_encode_is_named_before_training() -> None:
+def test_a_module_without_encode_is_an_error_before_training() -> None:
     class Plain(LightningModule):
         def training_step(self, batch: Any, batch_idx: int) -> None:
             raise AssertionError("training must not begin")
@@ -290,7 +288,7 @@ def test_a_module_without_encode_is_named_before_training() -> None:
         def configure_optimizers(self) -> None:
             return None
 
-    with pytest.raises(ConfigurationError, match=r"^Plain must have a method encode\(batch\).* pass encode="):
+    with pytest.raises(ConfigurationError, match=r"^Plain .*encode\(batch\).* encode="):
         trained(PolarisedRegimeCallback(probe()), Plain())
 
 

@@ -1,4 +1,4 @@
-"""smallNORB and Cars3D, in small files of the published formats."""
+"""smallNORB and Cars3D, in small files in the published formats."""
 
 from __future__ import annotations
 
@@ -83,17 +83,19 @@ def test_a_part_of_smallnorb_is_no_grid(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"dat": np.zeros((12, 1, 96, 96), np.uint8)}, "2 cameras x height x width, got"),
-        ({"dat": np.zeros((12, 2, 8, 8), np.int32)}, "must be bytes of items x 2 cameras"),
-        ({"cat": np.zeros(11, np.int32)}, r"cat file must be \(12,\)"),
-        ({"info": np.zeros((12, 3), np.int32)}, r"info file \(12, 4\), got \(12,\) and \(12, 3\)"),
-        ({"cat": np.full(12, 5)}, r"category must be a code in 0..4, the files hold 5..5"),
+        ({"dat": np.zeros((12, 1, 96, 96), np.uint8)}, "2 cameras"),
+        ({"dat": np.zeros((12, 2, 8, 8), np.int32)}, "2 cameras"),
+        ({"cat": np.zeros(11, np.int32)}, r"cat file .*\(12,\).*\(11,\)"),
+        ({"info": np.zeros((12, 3), np.int32)}, r"info file .*\(12, 4\).*\(12, 3\)"),
+        ({"cat": np.full(12, 5)}, r"category .*0\.\.4.*5\.\.5"),
         ({"info": np.full((12, 4), 1)}, "azimuth must be even"),
-        ({"info": np.full((12, 4), 8)}, "lighting must be a code in 0..5"),
-        ({"info": np.full((12, 4), -2)}, "instance must be a code in 0..9"),
+        ({"info": np.full((12, 4), 8)}, r"lighting .*0\.\.5"),
+        ({"info": np.full((12, 4), -2)}, r"instance .*0\.\.9"),
     ],
 )
-def test_smallnorb_files_that_do_not_fit_are_named(folder: Path, changes: dict[str, np.ndarray], words: str) -> None:
+def test_inconsistent_smallnorb_files_are_an_error_that_names_the_fault(
+    folder: Path, changes: dict[str, np.ndarray], words: str
+) -> None:
     write_norb(folder, **changes)
     with pytest.raises(DataError, match=words):
         smallnorb.open_smallnorb(NORB)
@@ -101,26 +103,23 @@ def test_smallnorb_files_that_do_not_fit_are_named(folder: Path, changes: dict[s
 
 def test_other_files_under_the_names_of_smallnorb_fail_its_checksums(folder: Path) -> None:
     write_norb(folder)
-    with pytest.raises(DataError, match=r"smallnorb: .*training-dat.mat.gz must have the published checksum md5"):
+    with pytest.raises(DataError, match=r"^smallnorb: .*training-dat\.mat\.gz .*checksum md5"):
         smallnorb.open_smallnorb()
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (
-            matrix(np.zeros((2, 3, 4, 5), np.uint8))[:-1],
-            "is cut short: shape .2, 3, 4, 5. needs 120 bytes, 119",
-        ),
-        (matrix(np.arange(4)) + b"\x00", "is too long"),
-        (b"\x00" * 30, "must be a NORB matrix of bytes .* begins with 0x00000000"),
-        (b"short", "is cut short: a NORB matrix has a header of at least 20 bytes, got 5"),
-        (struct.pack("<5I", 0x1E3D4C55, 9, 1, 1, 1), "must have 1 to 4 .* its header says 9 dimensions"),
-        (struct.pack("<5I", 0x1E3D4C55, 0, 1, 1, 1), "must have 1 to 4 .* its header says 0 dimensions"),
+        (matrix(np.zeros((2, 3, 4, 5), np.uint8))[:-1], r"truncated.*\(2, 3, 4, 5\).* 120 bytes, got 119"),
+        (matrix(np.arange(4)) + b"\x00", "too long"),
+        (b"\x00" * 30, "NORB matrix .* 0x00000000"),
+        (b"short", "truncated.* 20 bytes, got 5"),
+        (struct.pack("<5I", 0x1E3D4C55, 9, 1, 1, 1), "1 to 4 dimensions .* 9 dimensions"),
+        (struct.pack("<5I", 0x1E3D4C55, 0, 1, 1, 1), "1 to 4 dimensions .* 0 dimensions"),
     ],
 )
-def test_a_wrong_matrix_is_named_with_its_fault(content: bytes, words: str) -> None:
-    with pytest.raises(DataError, match=f"^file {words}"):
+def test_a_wrong_matrix_is_an_error_that_names_the_fault(content: bytes, words: str) -> None:
+    with pytest.raises(DataError, match=f"^file .*{words}"):
         smallnorb.read_matrix(content, "file")
 
 
@@ -164,7 +163,7 @@ def write_cars(folder: Path, members: dict[str, bytes]) -> Path:
 
 
 def cars(count: int = 4) -> dict[str, bytes]:
-    """Not in the order of their names, and among files that are none of the set."""
+    """Cars in reverse order of their names, among files that do not belong to the set."""
     members = {f"data/cars/car_{car:03d}_mesh.mat": mat(im=mesh(car)) for car in reversed(range(count))}
     others = {
         "data/cars/list.txt": b"car_000",
@@ -191,20 +190,22 @@ def test_cars3d_is_the_grid_of_elevation_azimuth_object(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"data/cars/list.txt": b""}, "must hold files cars/.*mat, it holds none"),
+        ({"data/cars/list.txt": b""}, r"cars/\*\.mat"),
         ({"data/cars/a.mat": b"not a matlab file"}, "a.mat must be a MATLAB file"),
         ({"data/cars/a.mat": mat(im=mesh(0))[:500]}, "a.mat must be a MATLAB file"),
         ({"data/cars/a.mat": b""}, "a.mat must be a MATLAB file"),
-        ({"data/cars/a.mat": mat(other=mesh(0))}, "must hold `im`.* it holds nothing"),
-        ({"data/cars/a.mat": mat(im=mesh(0)[..., 0])}, "must hold `im`"),
-        ({"data/cars/a.mat": mat(im=mesh(0).astype(float))}, "must hold `im`.*of float64"),
+        ({"data/cars/a.mat": mat(other=mesh(0))}, "`im`.* nothing"),
+        ({"data/cars/a.mat": mat(im=mesh(0)[..., 0])}, "`im`"),
+        ({"data/cars/a.mat": mat(im=mesh(0).astype(float))}, "`im`.*float64"),
         (
             {"data/cars/a.mat": mat(im=mesh(0)), "data/cars/b.mat": mat(im=mesh(0, azimuths=4))},
-            "all cars must have the same elevations and azimuths",
+            r"same views.*\b4\b",
         ),
     ],
 )
-def test_an_archive_of_cars_that_does_not_fit_is_named(folder: Path, members: dict[str, bytes], words: str) -> None:
+def test_a_wrong_archive_of_cars_is_an_error_that_names_the_fault(
+    folder: Path, members: dict[str, bytes], words: str
+) -> None:
     write_cars(folder, members)
     with pytest.raises(DataError, match=words):
         cars3d.open_cars3d(CARS)
@@ -215,7 +216,7 @@ def test_a_cut_archive_of_cars_is_named(folder: Path) -> None:
     content = path.read_bytes()
     for wrong in (content[: len(content) // 2], b"", b"no archive"):
         path.write_bytes(wrong)
-        with pytest.raises(DataError, match=r"must be a whole tar.gz archive"):
+        with pytest.raises(DataError, match=r"tar\.gz archive"):
             cars3d.open_cars3d(CARS)
-    with pytest.raises(DataError, match=r"cars3d: .* must have the published checksum md5:4e866a79"):
+    with pytest.raises(DataError, match=r"^cars3d: .*checksum md5:4e866a79"):
         cars3d.open_cars3d()

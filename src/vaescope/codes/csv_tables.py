@@ -1,0 +1,107 @@
+"""Tables of numbers in text files (.csv, .tsv), separated by commas, semicolons or tabs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from vaescope.errors import DataError
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The line number and the cells of each line that is not blank."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=_separator(path))
+        for cells in reader:
+            if len(cells) > 1 or "".join(cells).strip():
+                yield reader.line_num, [cell.strip() for cell in cells]
+
+
+def read_numbers(
+    path: Path,
+    *,
+    header: bool,
+    columns: Sequence[int] | None = None,
+    text_column: int | None = None,
+    advice: str = "Correct it.",
+) -> tuple[Float[np.ndarray, "items columns"], list[str]]:
+    """Read columns of numbers, and optionally one column of text.
+
+    Args:
+        path: A file with at least one line of data.
+        header: Whether the first line holds names.
+        columns: The positions of the columns to read (default: all); the cells of other columns may hold anything.
+        text_column: A column whose distinct texts are numbered in order of appearance.
+        advice: What a user should do about a cell that is not a number.
+
+    Returns:
+        The numbers, and the distinct texts of `text_column`.
+    """
+    texts: dict[str, int] = {}
+    converters: dict[int | str, Callable[[str], int]] | None = None
+    if text_column is not None:
+        converters = {text_column: lambda cell: texts.setdefault(cell.strip(), len(texts))}
+    numeric = None if columns is None else set(columns)
+
+    def first_fault() -> DataError | None:
+        first: list[str] | None = None
+        for line, cells in read_lines(path):
+            is_header, first = first is None and header, first or cells
+            if len(cells) != len(first):
+                return DataError(
+                    f"{path}: every line must have {len(first)} cells, as the first has, but line {line} has "
+                    f"{len(cells)}. Complete the line or remove it."
+                )
+            for position, cell in enumerate(() if is_header else cells):
+                read = position in numeric if numeric is not None else position != text_column
+                if read and not is_number(cell):
+                    name = f" ({first[position]})" if header else ""
+                    return DataError(
+                        f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
+                        f"{cell!r}. {advice}"
+                    )
+        return None
+
+    # Numpy does not compare the lengths of lines of which it reads some columns only.
+    fault = None if columns is None else first_fault()
+    if fault is not None:
+        raise fault
+    with path.open(encoding="utf-8-sig") as file:
+        lines = islice((line for line in file if line.strip()), int(header), None)
+        try:
+            numbers = np.loadtxt(
+                lines,
+                delimiter=_separator(path),
+                converters=converters,
+                usecols=columns,
+                encoding="utf-8",
+                quotechar='"',
+                comments=None,
+                ndmin=2,
+            )
+        except ValueError as error:
+            fault = first_fault()
+            if fault is None:
+                raise
+            raise fault from error
+    return numbers, list(texts)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _separator(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        line = next((line for line in file if line.strip()), "")
+    return next((separator for separator in "\t;" if separator in line), ",")

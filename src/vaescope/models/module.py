@@ -1,0 +1,91 @@
+"""The base of the models that an architecture builds from its parts (Bonheme, figure 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vaescope.data.conditions import checked_condition
+from vaescope.likelihoods.likelihood import Likelihood, LikelihoodModule
+from vaescope.models.latent_model import LatentModel
+from vaescope.nets.net import Decoder, Encoder, Net
+from vaescope.numerics.distributions import Distribution
+from vaescope.posteriors.posterior import Posterior, PosteriorHead
+from vaescope.priors.prior import Prior, PriorModule
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts that a model is built from.
+
+    Attributes:
+        condition_width: Number of columns of the condition; 0 for an unconditional model.
+    """
+
+    net: Net
+    posterior: Posterior
+    prior: Prior
+    likelihood: Likelihood
+    condition_width: int = 0
+
+
+class LatentModule(nn.Module, LatentModel):
+    """A `LatentModel` as a torch module made of an encoder, a posterior, a prior, a decoder and a likelihood.
+
+    A subclass is built from `(shape, latents, parts)` and its options, and implements `encode` and `forward`. A model
+    without an encoder or a prior has None in its place. A model that decodes in another way implements `LatentModel`.
+
+    Attributes:
+        conditioned_decoder: Whether the decoder takes the condition before z; default: z alone.
+    """
+
+    conditioned_decoder: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.decode is not LatentModule.decode:
+            raise TypeError(f"{cls.__name__} must not override decode. Implement LatentModel to decode in another way.")
+
+    def __init__(
+        self,
+        latents: int,
+        *,
+        encoder: Encoder | None,
+        posterior: PosteriorHead,
+        prior: PriorModule | None,
+        decoder: Decoder,
+        likelihood: LikelihoodModule,
+        noise: Mapping[str, int],
+        condition_width: int = 0,
+    ) -> None:
+        super().__init__()
+        # The order of these modules is the order of the parameters in every saved training state.
+        self.encoder, self.posterior, self.prior = encoder, posterior, prior
+        self.decoder, self.likelihood = decoder, likelihood
+        self.condition_width = condition_width
+        self.noise = dict(noise)
+        self.latent_mask: Tensor
+        self.register_buffer("latent_mask", torch.ones(latents), persistent=False)
+
+    @final
+    def decode(self, z: Float[Tensor, "batch latents"], condition: Tensor | None = None) -> Distribution:
+        """p(x|z), or p(x|z, condition)."""
+        z = z.to(self.latent_mask.dtype)
+        # The condition comes first, so that z can grow.
+        inputs = torch.cat([self.given(condition), z], 1) if self.conditioned_decoder else z
+        return self.likelihood(self.decoder(inputs))
+
+    @property
+    def decoder_condition_width(self) -> int:
+        """How many numbers come before z in the input of the decoder."""
+        return self.condition_width if self.conditioned_decoder else 0
+
+    def given(self, condition: Tensor | None) -> Float[Tensor, "batch width"]:
+        """The condition, checked and in the precision of the model."""
+        found = checked_condition(condition, self.condition_width, self.condition or "condition")
+        return found.to(self.latent_mask.dtype)
