@@ -175,7 +175,7 @@ def test_a_result_tells_what_it_rests_on() -> None:
         (np.zeros(30), r"items x dimensions or images, none empty, got the shape \(30,\)"),
         (np.array([["a"]]), "real numbers, got type <U1"),
         (torch.zeros(30, 2, dtype=torch.complex64), "real numbers, got type torch.complex64"),
-        ("mnist", "a Dataset of real numbers, got str"),
+        ("mnist", "real numbers, got type <U5"),
         (np.eye(30), "the 20 nearest of 30 of 30 items are all equally far"),
         (neighbours(some_items(), 5), "at least 20 neighbours of each item, got 5"),
     ],

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vaescope.checks import without_infinities
-from vaescope.notebook import drawn
+from vaescope.notebook import render_view
 
 GOOD, NOTE, WARNING, BAD, NOT_APPLICABLE = "good", "note", "warning", "bad", "not applicable"
 SEVERITY = (BAD, WARNING, NOTE, GOOD, NOT_APPLICABLE)
@@ -23,7 +23,7 @@ class Card:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return render_view(self)
 
     def plain(self) -> dict[str, Any]:
         """The card as a table for machines."""

@@ -19,7 +19,7 @@ from vaescope.diagnosis.subject import history_of
 from vaescope.encoding import adapt, encode, layer_similarity
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
 from vaescope.objectives.strengths import telling
 from vaescope.regime import VariableTypes, collapse
@@ -35,7 +35,7 @@ TOLD = ("model", "latents", "objective", "seed", "test_loss")
 
 
 @dataclass(frozen=True)
-class Comparison(Shown):
+class Comparison(NotebookResult):
     """One row for each subject, and how alike their codes are; the layers of the first two where asked for."""
 
     names: tuple[str, ...]

@@ -17,7 +17,7 @@ from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import Measurements, Score, measure_all
 from vaescope.metrics.inputs import has_factors
 from vaescope.metrics.meaning import Meaning, meaning
-from vaescope.notebook import drawn
+from vaescope.notebook import render_view
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE
 from vaescope.objectives.strengths import telling
@@ -55,7 +55,7 @@ class Diagnosis:
         return regime_cards.verdict(self.types)
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return render_view(self)
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""

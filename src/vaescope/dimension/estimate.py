@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from vaescope.checks import finite_number
+from vaescope.checks import finite_number, proper_share
 from vaescope.dimension.mle import (
     KS,
     LEVINA_BICKEL,
@@ -22,13 +22,13 @@ from vaescope.dimension.mle import (
     sweep,
 )
 from vaescope.dimension.neighbour_distances import neighbours
-from vaescope.dimension.subsets import Subsets, proper_share
+from vaescope.dimension.subsets import Subsets
 from vaescope.dimension.twonn import ANCHOR, TwoNN, twonn
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 
 
 @dataclass(frozen=True)
-class Estimate(Shown):
+class Estimate(NotebookResult):
     """All estimates of one set; `infinite` are the ks at which equally far neighbours leave no mean of estimates."""
 
     mackay_ghahramani: MLESweep

@@ -14,7 +14,7 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.dimension.neighbour_distances import neighbours
 from vaescope.dimension.subsets import Subsets
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.neighbours import Neighbours
 
 MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
@@ -26,7 +26,7 @@ EQUALLY_FAR = 1e-9  # mean log ratio of distances below which they differ by rou
 
 
 @dataclass(frozen=True)
-class MLE(Shown):
+class MLE(NotebookResult):
     """The estimate with `k` neighbours over `items` distinct items, and where it may lie: `interval`."""
 
     dimension: float
@@ -52,7 +52,7 @@ class MLE(Shown):
 
 
 @dataclass(frozen=True)
-class MLESweep(Shown):
+class MLESweep(NotebookResult):
     """An estimate for each k, by increasing k, and the successive ks whose estimates agree within `tolerance`."""
 
     estimates: tuple[MLE, ...]

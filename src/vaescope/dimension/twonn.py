@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
+from vaescope.checks import proper_share
 from vaescope.dimension.neighbour_distances import neighbours
-from vaescope.dimension.subsets import proper_share
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 
 ANCHOR = 0.9
 
 
 @dataclass(frozen=True)
-class TwoNN(Shown):
+class TwoNN(NotebookResult):
     """The estimate, from the lower `anchor` of the ratios: `kept` of those of `items` distinct items."""
 
     dimension: float

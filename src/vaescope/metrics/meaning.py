@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from vaescope.metrics.inputs import labelled
 from vaescope.metrics.mig import information_matrix
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.information import BINS, discretise
 
 BIT = math.log(2)
@@ -23,7 +23,7 @@ MANY = 3  # latents that are named; of more, their number is said
 
 
 @dataclass(frozen=True)
-class Meaning(Shown):
+class Meaning(NotebookResult):
     """Information in bits between each latent and each factor, and whether it is more than chance.
 
     Attributes:

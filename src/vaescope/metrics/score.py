@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from vaescope.checks import whole_number
 from vaescope.metrics.inputs import Labelled, labelled
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 
 WIDTH = 1.96  # standard errors on each side of a 95% interval
 
@@ -30,7 +30,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Score(Shown):
+class Score(NotebookResult):
     """A score, how it was estimated, and how to read it.
 
     Attributes:

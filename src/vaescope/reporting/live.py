@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vaescope.data.conditions import LABEL, conditions_of
 from vaescope.diagnosis.subject import Material
-from vaescope.markup import Markup, element, island, join
+from vaescope.markup import Markup, element, join, json_script
 from vaescope.numerics import counter
 from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime import VariableTypes
@@ -158,7 +158,9 @@ def live_section(found: Live, items: Any) -> Markup:
             ),
             class_="controls",
         ),
-        island("live-data", {**found.plain(), "items": originals.flatten(1).tolist() if len(shape) == 1 else None}),
+        json_script(
+            "live-data", {**found.plain(), "items": originals.flatten(1).tolist() if len(shape) == 1 else None}
+        ),
         class_="live" if len(shape) == 3 else "live vector",
         id="live",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaescope.diagnosis.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
-from vaescope.markup import Json, Markup, element, island, join
+from vaescope.markup import Json, Markup, element, join, json_script
 from vaescope.reporting.assets import asset
 from vaescope.reporting.plots import Plot
 from vaescope.tables import table, text
@@ -83,7 +83,7 @@ def _plot(number: int, one: Plot) -> Markup:
             data_name=f"{name}.csv",
             aria_label=f"Download CSV of {one.title}",
         ),
-        join(island(figure, Json(one.figure.to_json())), island(numbers, one.csv())),
+        join(json_script(figure, Json(one.figure.to_json())), json_script(numbers, one.csv())),
         class_="plot",
     )
 

@@ -17,7 +17,7 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.runs.fitting import is_complete
 from vaescope.runs.locks import make_folder
 from vaescope.runs.options import FitOptions
@@ -165,7 +165,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class StudyPlan(Shown):
+class StudyPlan(NotebookResult):
     """The pieces of a study, in the order in which they are done; `share` is the one that this machine takes."""
 
     study: str
