@@ -33,8 +33,8 @@ def titled(found: Any, title: str) -> Any:
 def test_a_latent_for_each_factor_is_good() -> None:
     card = meaning_card(meaning(FACTORS + 0.05 * NOISE[:, :2], FACTORS, names=("shape", "place")))
     assert card.status == "good"
-    assert card.meaning == "Shape and place are carried by one latent."
-    assert card.rows[1]["carries"].startswith("latent 1 carries place (")
+    assert card.meaning == "Shape and place are encoded by one latent."
+    assert card.rows[1]["encodes"].startswith("latent 1 encodes place (")
 
 
 def test_a_factor_that_is_spread_or_that_no_latent_carries_is_a_note() -> None:
@@ -48,7 +48,7 @@ def test_a_factor_that_is_spread_or_that_no_latent_carries_is_a_note() -> None:
 def test_a_diagnosis_of_codes_with_factors_says_what_each_latent_carries() -> None:
     found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]))
     assert found.meaning is not None
-    assert found.rows()[0]["carries"].startswith("latent 0 carries factor 0 (")
+    assert found.rows()[0]["encodes"].startswith("latent 0 encodes factor 0 (")
     assert titled(found, "Meaning").status == "good"
 
 
@@ -56,7 +56,7 @@ def test_without_factors_there_is_no_meaning() -> None:
     mean = torch.from_numpy(NOISE)
     found = diagnose(Representation(mean, torch.full_like(mean, 0.5), mean))
     assert found.meaning is None
-    assert "carries" not in found.rows()[0]
+    assert "encodes" not in found.rows()[0]
 
 
 def test_factors_of_which_none_varies_tell_nothing() -> None:

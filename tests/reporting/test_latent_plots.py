@@ -152,7 +152,7 @@ def test_factors_are_shown_in_bits() -> None:
     plot = factor_plot(found)
     np.testing.assert_array_equal(plot.figure.data[0].z, bits)
     assert plot.figure.data[0].y == ("latent 0", "latent 2", "latent 3")
-    assert plot.sentence == "Shape and x are carried by one latent."
+    assert plot.sentence == "Shape and x are encoded by one latent."
     assert read_back(plot)[3] == {"latent": "2", "factor": "x", "bits": "0.8", "beyond_chance": "True"}
 
 

@@ -13,9 +13,10 @@ from vaescope.codes import Representation
 from vaescope.diagnosis import metric_cards, regime_cards
 from vaescope.diagnosis.cards import NOT_APPLICABLE, Card, by_severity
 from vaescope.diagnosis.subject import ITEMS, Material, gather
+from vaescope.encoding import decoder_of
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import Measurements, Score, measure_all
-from vaescope.metrics.inputs import has_factors
+from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.notebook import render_view
 from vaescope.numerics.polarised import ALPHA
@@ -44,11 +45,11 @@ class Diagnosis:
     scores: tuple[Score, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each latent; with factors, what it carries in words."""
+        """One row for each latent; with factors, what it encodes in words."""
         rows = self.types.rows()
         if self.meaning is None:
             return rows
-        return [{**row, "carries": words} for row, words in zip(rows, self.meaning.sentences(), strict=True)]
+        return [{**row, "encodes": words} for row, words in zip(rows, self.meaning.sentences(), strict=True)]
 
     def summary(self) -> str:
         """The verdict in one sentence."""
@@ -109,7 +110,13 @@ def diagnosis_of(
     codes, names = material.codes, material.factor_names
     found = _diagnosis(material, alpha, predict, seed)
     measured = measure_all(
-        metrics, codes, names=names, model=material.model, exclude=exclude, types=found.types, seed=seed
+        metrics,
+        codes,
+        names=names,
+        decoder=decoder_of(material.model, material.items),
+        exclude=exclude,
+        types=found.types,
+        seed=seed,
     )
     return _with_metrics(found, codes, names, measured)
 
@@ -132,7 +139,7 @@ def _with_metrics(
     found: Diagnosis, codes: Representation, names: Sequence[str] | None, measured: Measurements
 ) -> Diagnosis:
     """The diagnosis with what the latents mean, where there are factors, and the scores that were asked for."""
-    told = meaning(codes, names=names) if has_factors(codes) else None
+    told = meaning(codes, names=names) if count_varying(codes.factors, codes.labels) else None
     cards = [*found.cards]
     cards += [] if told is None else [metric_cards.meaning_card(told)]
     cards += [metric_cards.scores_card(measured)] if measured.scores or measured.left_out else []
