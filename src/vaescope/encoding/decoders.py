@@ -135,8 +135,8 @@ def _decoder_and_codes(
     decoder = decoder_of(model, encoded, of=of)
     if decoder is None or decoder.like is None:
         raise DataError(
-            f"model must be a LatentModel, got {type(model).__name__}. Pass its decoder, a function from codes to items, "
-            "to vaescope.metrics."
+            f"model must be a LatentModel, got {type(model).__name__}. Pass a function from codes to items to "
+            "vaescope.metrics."
         )
     if codes.latents != len(decoder.like):
         raise DataError(f"codes must have the model's {len(decoder.like)} latents, got {codes.latents}.")
