@@ -54,7 +54,7 @@ def test_diagnose_scores_the_metrics_that_are_named(folder: Path) -> None:
     name = ids(folder)[0]
     found = json.loads(asked("diagnose", name, "--runs", str(folder), "--metrics", "mig,hoyer", "--json"))
     assert {row["metric"] for row in found["metrics"]} == {"mig", "hoyer"}
-    assert "latent 0 carries" in found["latents"][0]["carries"]
+    assert "latent 0 encodes" in found["latents"][0]["encodes"]
     assert "mig 0." in asked("diagnose", name, "--runs", str(folder), "--metrics", "mig")
 
 

@@ -10,18 +10,24 @@ from typing import Any
 import pytest
 
 from vaescope.cli import main
-from vaescope.runs import summary
-from vaescope.studies import STUDIES, Cell, Findings, Lines, Scale, Study
+from vaescope.data import Dataset
+from vaescope.runs import Run, summary
+from vaescope.studies import STUDIES, Cell, Findings, Lines, Measurement, Study, StudyContext
 from vaescope.studies.bonheme_identifiable import STUDIES as IDENTIFIABLE
 from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
 
-def two_betas(scale: Scale) -> Findings:
-    grid = {"objective.beta": [1.0, 4.0], "seed": scale.seed_list(2, 5)}
-    runs = scale.trained(Sweep("digits", {"net": NET, "steps": scale.pick(4, 8)}, {"latents": 2}, grid=grid))
-    rows = [{"beta": found["beta"], "loss": found["train_loss"]} for found in map(summary, runs)]
+def loss_of(run: Run, data: Dataset, device: str) -> dict[str, float]:
+    found = summary(run)
+    return {"beta": found["beta"], "loss": found["train_loss"]}
+
+
+def two_betas(context: StudyContext) -> Findings:
+    grid = {"objective.beta": [1.0, 4.0], "seed": context.seed_list(2, 5)}
+    runs = context.runs(Sweep("digits", {"net": NET, "steps": context.pick(4, 8)}, {"latents": 2}, grid=grid))
+    rows = list(context.measured(runs, Measurement("loss", loss_of)))
     cells = [
         Cell.over({"beta": beta}, [row["loss"] for row in rows if row["beta"] == beta])
         for beta in grid["objective.beta"]
@@ -30,9 +36,9 @@ def two_betas(scale: Scale) -> Findings:
     return Findings(tuple(cells), (chart,), ("data not found: celeba.",))
 
 
-def many_rows(scale: Scale) -> Findings:
-    if scale.data:
-        scale.open("mnist", [])
+def many_rows(context: StudyContext) -> Findings:
+    if context.settings.data:
+        context.log.data.add("mnist")
     return Findings(tuple(Cell({"number": number}, float(number)) for number in range(50)))
 
 
@@ -150,11 +156,10 @@ def test_a_study_of_the_thesis_can_be_had_in_part(
 def test_only_the_data_that_are_named_are_worked_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def sizes(scale: Scale) -> Findings:
-        notes: list[str] = []
-        found = {name: scale.open(name, notes) for name in ("digits", "pinwheel", "synthetic-linear")}
+    def sizes(context: StudyContext) -> Findings:
+        found = {name: context.open(name) for name in ("digits", "pinwheel", "synthetic-linear")}
         cells = [Cell({"data": name}, len(data)) for name, data in found.items() if data is not None]
-        return Findings(tuple(cells), notes=tuple(notes))
+        return Findings(tuple(cells))
 
     monkeypatch.setitem(STUDIES, "some-sizes", Study("some-sizes", "Some et al.", "How many items?", "", sizes))
     assert call(monkeypatch, "some-sizes", "--data", "digits", "--data", "pinwheel", "--json") == 0
@@ -177,7 +182,7 @@ def test_a_study_that_refuses_the_data_takes_nothing_from_those_before_it(
 def test_data_of_a_study_without_any_are_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nothing = Study("some-toy", "Some et al.", "What is it?", "", lambda scale: Findings((Cell({}, 1.0),)))
+    nothing = Study("some-toy", "Some et al.", "What is it?", "", lambda context: Findings((Cell({}, 1.0),)))
     monkeypatch.setitem(STUDIES, "some-toy", nothing)
     assert call(monkeypatch, "some-toy", "--data", "mnist") == 2
     assert capsys.readouterr().err == "error: some-toy is about no data, got mnist. Leave data out.\n"

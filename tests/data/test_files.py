@@ -11,7 +11,7 @@ from PIL import Image
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.images import read_image, resize
-from vaescope.progress import follow
+from vaescope.progress import track
 
 
 def pixels(*shape: int, seed: int = 0) -> np.ndarray:
@@ -197,10 +197,10 @@ class Terminal:
 def test_only_long_work_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, long: bool, shown: bool) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    assert list(follow(range(9), "reading", 9, long=long)) == list(range(9))
+    assert list(track(range(9), "reading", 9, long=long)) == list(range(9))
     assert ("reading" in terminal.text) is shown
 
 
 def test_long_work_is_quiet_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
-    assert list(follow(range(3), "reading", 3, long=True)) == [0, 1, 2]
+    assert list(track(range(3), "reading", 3, long=True)) == [0, 1, 2]
     assert capfd.readouterr() == ("", "")

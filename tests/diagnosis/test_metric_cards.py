@@ -34,7 +34,7 @@ def test_a_latent_for_each_factor_is_good() -> None:
     card = meaning_card(meaning(FACTORS + 0.05 * NOISE[:, :2], FACTORS, names=("shape", "place")))
     assert card.status == "good"
     assert card.meaning.startswith("Shape and place")
-    assert "place (" in card.rows[1]["carries"]
+    assert "place (" in card.rows[1]["encodes"]
 
 
 def test_a_factor_that_is_spread_or_not_encoded_is_a_note() -> None:
@@ -48,7 +48,7 @@ def test_a_factor_that_is_spread_or_not_encoded_is_a_note() -> None:
 def test_a_diagnosis_of_codes_with_factors_says_what_each_latent_encodes() -> None:
     found = diagnose(codes_of(FACTORS + 0.05 * NOISE[:, :2]))
     assert found.meaning is not None
-    assert found.rows()[0]["carries"].startswith("latent 0")
+    assert found.rows()[0]["encodes"].startswith("latent 0")
     assert titled(found, "Meaning").status == "good"
 
 
@@ -56,7 +56,7 @@ def test_without_factors_there_is_no_meaning() -> None:
     mean = torch.from_numpy(NOISE)
     found = diagnose(Representation(mean, torch.full_like(mean, 0.5), mean))
     assert found.meaning is None
-    assert "carries" not in found.rows()[0]
+    assert "encodes" not in found.rows()[0]
 
 
 def test_constant_factors_have_no_meaning() -> None:

@@ -158,10 +158,10 @@ def test_a_value_with_a_single_item_stands_still() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ({"quantile": 0}, ConfigurationError, "quantile must be above 0 and at most 1, got 0"),
-        ({"quantile": 1.5}, ConfigurationError, "quantile must be above 0 and at most 1, got 1.5"),
-        ({"bins": 1}, ConfigurationError, "bins must be"),
-        ({"binned": "none"}, UnknownNameError, "binned must be one of all, continuous; got 'none'"),
+        ({"quantile": 0}, ConfigurationError, "quantile"),
+        ({"quantile": 1.5}, ConfigurationError, "quantile.*1.5"),
+        ({"bins": 1}, ConfigurationError, "bins"),
+        ({"binned": "none"}, UnknownNameError, "'none'"),
     ],
 )
 def test_a_wrong_setting_is_named(wrong: dict, error: type[Exception], message: str) -> None:

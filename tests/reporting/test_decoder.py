@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.likelihoods.bernoulli import BernoulliLikelihood
-from vaescope.markup import Markup, element, island, join
+from vaescope.markup import Markup, element, join, json_script
 from vaescope.models import MODELS, VAE, Architecture, Linear
 from vaescope.nets import ACTIVATIONS, NETS, initialise
 from vaescope.nets.convolution import Deconvolution
@@ -139,7 +139,7 @@ CASES = cases()
 def page_of(tables: list[dict[str, Any]]) -> str:
     script = Markup(SCRIPT.read_text(encoding="utf-8"))
     head = element("meta", charset="utf-8")
-    return "<!DOCTYPE html>" + join(head, island("cases", tables), element("script", script))
+    return "<!DOCTYPE html>" + join(head, json_script("cases", tables), element("script", script))
 
 
 def entry(name: str, model: Any, z: Tensor, condition: Tensor | None) -> dict[str, Any]:

@@ -247,7 +247,7 @@ def test_missing_values_come_last_in_both_directions_and_equal_ones_keep_their_o
         assert order(page, "second") == [1, 0, 3, 2, 4]
         button.click()
         assert order(page, "second") == [0, 3, 1, 2, 4]
-        assert page.locator("#second td.carries b").filter(has_text=EVIL).count() == 1
+        assert page.locator("#second td.encodes b").filter(has_text=EVIL).count() == 1
 
 
 def test_on_a_narrow_screen_a_menu_sorts(browser: Any, file: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from vaescope.errors import ConfigurationError
-from vaescope.markup import Json, Markup, element, island, join
+from vaescope.markup import Json, Markup, element, join, json_script
 from vaescope.reporting.page import page, write_page, write_plots
 from vaescope.reporting.plots import Plot
 
@@ -81,11 +81,13 @@ def test_elements_escape_text_and_attributes_but_not_elements() -> None:
 
 
 def test_an_island_is_json_whatever_is_in_it() -> None:
-    held = island("data", {"a": "</script><!--", "b": [1.5, float("nan")]})
+    held = json_script("data", {"a": "</script><!--", "b": [1.5, float("nan")]})
     inside = held.removeprefix('<script type="application/json" id="data">').removesuffix("</script>")
     assert "<" not in inside
     assert json.loads(inside) == {"a": "</script><!--", "b": [1.5, None]}
-    assert island("more", Json('{"x": "<"}')) == '<script type="application/json" id="more">{"x": "\\u003c"}</script>'
+    assert (
+        json_script("more", Json('{"x": "<"}')) == '<script type="application/json" id="more">{"x": "\\u003c"}</script>'
+    )
     assert isinstance(held, Markup)
 
 

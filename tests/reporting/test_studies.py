@@ -17,14 +17,14 @@ from vaescope.errors import ConfigurationError
 from vaescope.markup import element
 from vaescope.reporting.studies import study_page, told_rows, write_study
 from vaescope.reporting.study_docs import index, main, markdown, pages, write_pages
-from vaescope.studies import STUDIES, Cell, Findings, Lines, Pictures, Reproduction, Scale, Study
+from vaescope.studies import STUDIES, Cell, Findings, Lines, Pictures, Reproduction, Study, StudyContext, StudySettings
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import verdict
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 
 
-def work(scale: Scale) -> Findings:
+def work(context: StudyContext) -> Findings:
     raise AssertionError("a page trains nothing")
 
 
@@ -45,9 +45,9 @@ CHARTS = (
     Pictures("Samples", "Three.", [("of mnist", torch.rand(3, 1, 4, 4))]),
 )
 FOUND = Reproduction(
-    STUDY, Scale("paper"), Findings(CELLS, CHARTS, ("data not found: celeba. Put it there.",)), PUBLISHED
+    STUDY, StudySettings("paper"), Findings(CELLS, CHARTS, ("data not found: celeba. Put it there.",)), PUBLISHED
 )
-NOTHING = Reproduction(STUDY, Scale("paper"), Findings(()), ())
+NOTHING = Reproduction(STUDY, StudySettings("paper"), Findings(()), ())
 
 
 def test_numbers_are_told_with_their_spread_and_a_word_for_their_distance() -> None:
@@ -69,7 +69,7 @@ def test_numbers_are_told_with_their_spread_and_a_word_for_their_distance() -> N
 
 
 def test_columns_without_a_word_are_left_out() -> None:
-    alone = Reproduction(STUDY, Scale("quick"), Findings(CELLS[:2]), ())
+    alone = Reproduction(STUDY, StudySettings("quick"), Findings(CELLS[:2]), ())
     assert list(told_rows(alone.rows())[0]) == ["data", "of", "ours", "seeds"]
 
 
@@ -114,7 +114,7 @@ def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
 
 def test_a_study_of_some_data_has_files_of_its_own(tmp_path: Path) -> None:
     whole = write_study(FOUND, tmp_path)
-    part = write_study(replace(FOUND, scale=Scale("paper", data=("mnist", "dsprites"))), tmp_path)
+    part = write_study(replace(FOUND, settings=StudySettings("paper", data=("mnist", "dsprites"))), tmp_path)
     assert part["html"].name == "some-table2.5-mnist-dsprites.html"
     assert not set(part.values()) & set(whole.values())
     assert json.loads(part["json"].read_text())["made_by"][0].endswith("--data mnist --data dsprites")
@@ -165,7 +165,7 @@ def test_markdown_leaves_out_what_there_is_not(tmp_path: Path) -> None:
 
 def test_very_many_rows_are_shown_in_part(tmp_path: Path) -> None:
     cells = tuple(Cell({"number": number}, 1.0) for number in range(121))
-    text = markdown(kept(tmp_path, Reproduction(STUDY, Scale("quick"), Findings(cells), ())))
+    text = markdown(kept(tmp_path, Reproduction(STUDY, StudySettings("quick"), Findings(cells), ())))
     assert "The first 120 of 121 rows; [all of them](some-table2.5.json)." in text
     assert "| 119 |" in text
     assert "| 120 |" not in text

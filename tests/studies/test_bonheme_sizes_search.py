@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vaescope.sizing import Answer, SearchResult
+from vaescope.studies import Findings, Study, StudyContext, StudySettings
 from vaescope.studies.bonheme_sizes_search import (
     CELEBA,
     DSPRITES,
@@ -15,15 +15,16 @@ from vaescope.studies.bonheme_sizes_search import (
     SYMSOL,
     Found,
     Question,
-    answered,
+    SeedAnswer,
+    asked,
     settings_of,
     subjects,
 )
-from vaescope.studies.study import Scale
+from vaescope.studies.running import find
 
 
 def found(value: int, start: int, periods: int = 2, stable: bool = True) -> Found:
-    answer = Answer(0, value, periods, stable, SearchResult((value, value + 1), (), 1.0))
+    answer = SeedAnswer(0, value, periods, stable)
     return Found((answer,), start, 200, period=100, epoch=50, seconds_per_step=0.6)
 
 
@@ -52,29 +53,42 @@ def test_minutes_are_those_of_the_models_that_the_algorithm_trains() -> None:
 
 
 def test_paper_scale_has_the_nets_and_the_data_of_the_thesis() -> None:
-    scale = Scale("paper", device="cpu")
-    assert settings_of(scale) == {"net": {"name": "conv"}, "batch": 64, "precision": "float32", "held_out": 0.1}
-    assert settings_of(scale, connected=True)["net"] == {"name": "fully_connected"}
-    notes: list[str] = []
-    assert [subject.source for subject in subjects(scale, notes, (DSPRITES,))] == [{"name": SOURCES[DSPRITES]}]
+    context = StudyContext(StudySettings("paper", device="cpu"))
+    assert settings_of(context) == {"net": {"name": "conv"}, "batch": 64, "precision": "float32", "held_out": 0.1}
+    assert settings_of(context, connected=True)["net"] == {"name": "fully_connected"}
+    assert [subject.source for subject in subjects(context, (DSPRITES,))] == [{"name": SOURCES[DSPRITES]}]
 
 
 def test_data_sets_without_files_are_noted_and_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    notes: list[str] = []
-    labels = [subject.label for subject in subjects(Scale("paper"), notes)]
+    context = StudyContext(StudySettings("paper"))
+    labels = [subject.label for subject in subjects(context)]
     assert labels == [DSPRITES]
-    assert [note.split(".")[0] for note in notes] == [f"data not found: {SOURCES[name]}" for name in (SYMSOL, CELEBA)]
+    assert [note.split(".")[0] for note in context.log.notes] == [
+        f"data not found: {SOURCES[name]}" for name in (SYMSOL, CELEBA)
+    ]
+
+
+def searched(settings: StudySettings, *questions: Question) -> dict[Question, Found]:
+    """The answers of a study that asks these questions."""
+    answers: dict[Question, Found] = {}
+
+    def work(context: StudyContext) -> Findings:
+        (subject,) = subjects(context, (SYMSOL,))
+        answers.update(asked(context, subject, questions).found())
+        return Findings(())
+
+    find(Study("some-search", "Some et al.", "How many?", "", work), settings)
+    return answers
 
 
 @pytest.mark.slow
 def test_three_dimensions_are_found_once_and_not_trained_again(tmp_path: Path) -> None:
-    scale = Scale(runs=tmp_path, device="cpu", progress=False)
-    (subject,) = subjects(scale, [], (SYMSOL,))
-    first = answered(scale, subject, [Question()])[Question()]
+    settings = StudySettings(runs=tmp_path, device="cpu", progress=False)
+    first = searched(settings, Question())[Question()]
     assert first.values == [3, 3]
     assert first.seconds_per_step is not None
-    again = answered(scale, subject, [Question(), Question(start=8)])
+    again = searched(settings, Question(), Question(start=8))
     assert again[Question()].values == again[Question(start=8)].values == [3, 3]
     assert again[Question()].seconds_per_step == first.seconds_per_step

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quick import found_once
 
 from vaescope.reporting.study_plots import plots_and_pictures
 from vaescope.studies import bonheme_sizes_dimensions, bonheme_sizes_elbows, bonheme_sizes_tables
-from vaescope.studies.study import Cell, Findings, Scale
+from vaescope.studies.context import StudySettings
+from vaescope.studies.running import find
+from vaescope.studies.study import Cell, Findings
 
 STUDIES = {
     study.name: study
@@ -26,20 +29,20 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def scale(tmp_path_factory: pytest.TempPathFactory) -> Scale:
-    return Scale(runs=tmp_path_factory.mktemp("runs"), device="cpu", progress=False)
+def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
+    return StudySettings(runs=tmp_path_factory.mktemp("runs"), device="cpu", progress=False)
 
 
 @pytest.fixture(scope="module")
-def findings(scale: Scale) -> dict[str, Findings]:
+def findings() -> dict[str, Findings]:
     return {}
 
 
 @pytest.fixture
-def found(scale: Scale, findings: dict[str, Findings], request: pytest.FixtureRequest) -> Findings:
+def found(settings: StudySettings, findings: dict[str, Findings], request: pytest.FixtureRequest) -> Findings:
     name = request.param
     if name not in findings:
-        findings[name] = STUDIES[name].work(scale)
+        findings[name] = found_once(STUDIES[name], settings)
     return findings[name]
 
 
@@ -106,11 +109,11 @@ def test_mean_and_sampled_codes_part_where_latents_are_passive(found: Findings) 
 
 @pytest.mark.parametrize("found", REPEATED, indirect=True, ids=REPEATED)
 def test_asking_again_gives_the_same_numbers_from_what_is_kept(
-    found: Findings, scale: Scale, request: pytest.FixtureRequest
+    found: Findings, settings: StudySettings, request: pytest.FixtureRequest
 ) -> None:
-    kept = set(Path(scale.runs).iterdir())
-    again = STUDIES[request.node.callspec.id].work(scale)
-    assert set(Path(scale.runs).iterdir()) == kept
+    kept = set(Path(settings.runs).iterdir())
+    again, _ = find(STUDIES[request.node.callspec.id], settings)
+    assert set(Path(settings.runs).iterdir()) == kept
     # The speed is that of all that was trained in the folder, by other studies too.
     assert len(values(again, measure="minutes")) == sum(cell.of["measure"] == "minutes" for cell in again.cells)
     numbers = {json.dumps(cell.of): cell.value for cell in found.cells if cell.of["measure"] != "minutes"}

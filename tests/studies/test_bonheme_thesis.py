@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from quick import found_once
 
-from vaescope.runs import Run
 from vaescope.studies import bonheme_settings as settings
 from vaescope.studies.bonheme_classifier import STUDIES as CLASSIFIER
 from vaescope.studies.bonheme_correlation import STUDIES as CORRELATION
@@ -21,8 +20,10 @@ from vaescope.studies.bonheme_dependence import STUDIES as DEPENDENCE
 from vaescope.studies.bonheme_identifiable import STUDIES as IDENTIFIABLE
 from vaescope.studies.bonheme_similarity import STUDIES as SIMILARITY
 from vaescope.studies.bonheme_types import STUDIES as TYPES
+from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.published import published_cells
-from vaescope.studies.study import Findings, Scale, Study
+from vaescope.studies.requests import StudyRun
+from vaescope.studies.study import Findings, Study
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.specification import Sweep
 
@@ -35,14 +36,15 @@ Finder = Callable[[str], Findings]
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Finder:
     """The findings of a study at quick scale, each worked out once; all studies share their runs."""
-    scale, known = Scale(runs=tmp_path_factory.mktemp("runs"), progress=False), {}
+    settings = StudySettings(runs=tmp_path_factory.mktemp("runs"), progress=False)
+    known: dict[str, Findings] = {}
 
-    def find(name: str) -> Findings:
+    def finder(name: str) -> Findings:
         if name not in known:
-            known[name] = ALL[name].work(scale)
+            known[name] = found_once(ALL[name], settings)
         return known[name]
 
-    return find
+    return finder
 
 
 def value(findings: Findings, **of: Any) -> float:
@@ -197,14 +199,14 @@ def test_paper_scale_asks_for_the_published_training(
 ) -> None:
     asked: list[Sweep] = []
 
-    def trained(self: Scale, sweep: Sweep) -> list[Run]:
+    def runs(self: StudyContext, sweep: Sweep) -> list[StudyRun]:
         assert make_jobs(sweep)
         asked.append(sweep)
         raise _Asked
 
-    monkeypatch.setattr(Scale, "trained", trained)
+    monkeypatch.setattr(StudyContext, "runs", runs)
     with pytest.raises(_Asked):
-        study.work(Scale("paper", runs=tmp_path, device="cpu"))
+        study.work(StudyContext(StudySettings("paper", runs=tmp_path, device="cpu")))
     chosen = asked[0].settings
     assert chosen["steps"] in (300_000, 2 * 11_520)
     assert chosen["batch"] == 64
@@ -214,13 +216,16 @@ def test_paper_scale_asks_for_the_published_training(
 
 def test_absent_data_are_named_and_the_others_are_studied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path))
-    notes: list[str] = []
-    there = settings.data_there(Scale("paper"), (settings.DSPRITES, settings.CARS, settings.SCREAM), notes)
+    context = StudyContext(StudySettings("paper"))
+    there = settings.data_there(context, (settings.DSPRITES, settings.CARS, settings.SCREAM))
     assert there == ["dsprites"]
-    assert [note.split(".")[0] for note in notes] == ["data not found: cars3d", "data not found: dsprites-scream"]
+    assert [note.split(".")[0] for note in context.log.notes] == [
+        "data not found: cars3d",
+        "data not found: dsprites-scream",
+    ]
 
 
 def test_fewer_seeds_than_published_can_be_asked_for(tmp_path: Path) -> None:
-    scale = replace(Scale(runs=tmp_path, progress=False), seeds=1)
-    runs = settings.trained(scale, settings.BETA, "digits", [1], steps=2)
+    context = StudyContext(StudySettings(runs=tmp_path, seeds=1))
+    runs = settings.asked_runs(context, settings.BETA, "digits", [1], steps=2)
     assert {beta: len(own) for beta, own in runs.items()} == {1: 1}

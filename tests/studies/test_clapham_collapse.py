@@ -9,14 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-import torch
+from quick import found_once
 
 from vaescope.runs.options import FitOptions
-from vaescope.studies import Findings, Histograms, Matrix, Scale
+from vaescope.studies import Findings, Histograms, Matrix, StudyContext, StudySettings
 from vaescope.studies.clapham_codes import MEASURES, Latent, typical
 from vaescope.studies.clapham_codes import STUDIES as CODES
 from vaescope.studies.clapham_collapse import STUDIES as COLLAPSE
-from vaescope.studies.clapham_runs import QUICK_NOTE, sweep, tasks, trained
+from vaescope.studies.clapham_runs import QUICK_NOTE, asked_runs, sweep, tasks
 
 STUDIES = {study.name: study for study in (*COLLAPSE, *CODES)}
 BETAS = (0.05, 0.1, 0.5, 1.0, 2.0, 2.5, 3.0)
@@ -27,8 +27,9 @@ Work = Callable[[str], Findings]
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
     """The findings of a study by its name; all share the runs that the first one trains."""
-    scale = Scale(runs=tmp_path_factory.mktemp("clapham"), device="cpu", progress=False, options={"workers": 1})
-    return lambda name: STUDIES[name].work(scale)
+    runs = tmp_path_factory.mktemp("clapham")
+    settings = StudySettings(runs=runs, device="cpu", progress=False, engine_options={"workers": 1})
+    return lambda name: found_once(STUDIES[name], settings)
 
 
 def values(findings: Findings, **of: str) -> list[float]:
@@ -38,7 +39,7 @@ def values(findings: Findings, **of: str) -> list[float]:
 
 
 def latent(kind: str, beta: float, rate: float = 1.0, spread: float = 0.1) -> Latent:
-    return Latent(beta, kind, rate, torch.tensor([-1.0, 1.0]), torch.tensor([0.5 - spread, 0.5 + spread]))
+    return Latent(beta, kind, rate, {"sd of variances": spread})
 
 
 def test_published_parts_are_the_studies() -> None:
@@ -135,17 +136,17 @@ def test_a_type_that_no_latent_has_is_left_out() -> None:
 
 def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data that are not there are noted, and nothing is trained of them."""
-    monkeypatch.setattr(Scale, "open", lambda self, name, notes: notes.append(f"no {name}"))
-    notes: list[str] = []
-    assert list(trained(Scale("paper", runs=tmp_path), notes)) == []
-    assert notes == ["no mnist", "no smallnorb", "no dsprites"]
+    monkeypatch.setattr(StudyContext, "open", lambda self, name: self.note(f"no {name}"))
+    context = StudyContext(StudySettings("paper", runs=tmp_path))
+    assert asked_runs(context) == []
+    assert context.log.notes == ["no mnist", "no smallnorb", "no dsprites"]
 
 
 def test_runs_of_the_paper_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scale, "open", lambda self, name, notes: name)
-    scale = Scale("paper")
-    for task in tasks(scale, []):
-        trials = sweep(scale, task).trials()
+    monkeypatch.setattr(StudyContext, "open", lambda self, name: name)
+    context = StudyContext(StudySettings("paper"))
+    for task in tasks(context):
+        trials = sweep(context, task).trials()
         plan = FitOptions.of(trials[0].settings).plan(60_000)
         assert (plan.steps, plan.batch) == (200 * 937, 64)
         assert {trial.member.objective.beta for trial in trials} == {0.5, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0}

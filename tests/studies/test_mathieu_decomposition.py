@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from quick import found_once
 from torch.distributions import Normal, StudentT
 
 from vaescope.codes import Representation
-from vaescope.studies import Findings, Lines, Matrix, Pictures, Scale
+from vaescope.studies import Findings, Lines, Matrix, Pictures, StudyContext, StudySettings
 from vaescope.studies.mathieu_pinwheel import STUDIES as PINWHEEL
 from vaescope.studies.mathieu_pinwheel import clusters, density, measured
 from vaescope.studies.mathieu_priors import STUDIES as PRIORS
 from vaescope.studies.mathieu_priors import normal_quantiles
 from vaescope.studies.mathieu_sparsity import STUDIES as SPARSITY
+from vaescope.studies.running import find
 
 STUDIES = {study.name: study for study in (*PRIORS, *PINWHEEL, *SPARSITY)}
 
@@ -28,8 +30,9 @@ Work = Callable[[str], Findings]
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
     """The findings of a study by its name; all share one folder of runs."""
-    scale = Scale(runs=tmp_path_factory.mktemp("mathieu"), device="cpu", progress=False, options={"workers": 1})
-    return lambda name: STUDIES[name].work(scale)
+    runs = tmp_path_factory.mktemp("mathieu")
+    settings = StudySettings(runs=runs, device="cpu", progress=False, engine_options={"workers": 1})
+    return lambda name: found_once(STUDIES[name], settings)
 
 
 def values(findings: Findings, **of: str | float) -> list[float]:
@@ -144,10 +147,10 @@ def test_normal_quantiles_keep_the_share_that_lies_below() -> None:
 
 
 def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(self: Scale, name: str, notes: list[str], **options: object) -> None:
-        notes.append(f"data not found: {name}")
+    def absent(self: StudyContext, name: str, **options: object) -> None:
+        self.note(f"data not found: {name}")
 
-    monkeypatch.setattr(Scale, "open", absent)
+    monkeypatch.setattr(StudyContext, "open", absent)
     for name in ("mathieu-figure4", "mathieu-figure5"):
-        findings = STUDIES[name].work(Scale("paper", runs=tmp_path))
+        findings, _ = find(STUDIES[name], StudySettings("paper", runs=tmp_path))
         assert (findings.cells, findings.notes) == ((), ("data not found: fashion-mnist",))

@@ -10,12 +10,13 @@ import torch
 from quick import Quick
 
 from vaescope.studies.charts import Lines, Pictures
+from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.pastrana_curves import STUDIES as CURVES
 from vaescope.studies.pastrana_pictures import STUDIES as PICTURES
 from vaescope.studies.pastrana_pictures import properties
-from vaescope.studies.pastrana_runs import material
+from vaescope.studies.pastrana_runs import subject
 from vaescope.studies.published import published_cells
-from vaescope.studies.study import Reproduction, Scale
+from vaescope.studies.study import Reproduction
 
 STUDIES = {study.name: study for study in (*CURVES, *PICTURES)}
 
@@ -49,7 +50,7 @@ def test_published_numbers_have_the_columns_and_measures_of_ours(quick: Quick, n
 
 def test_digits_are_not_set_beside_what_is_published_of_mnist(quick: Quick) -> None:
     study = STUDIES["pastrana-figure4"]
-    rows = Reproduction(study, Scale("quick"), quick(study.name), published_cells(study.name)).rows()
+    rows = Reproduction(study, StudySettings("quick"), quick(study.name), published_cells(study.name)).rows()
     assert not [row for row in rows if row["ours"] is not None and row["published"] is not None]
 
 
@@ -126,6 +127,6 @@ def test_paper_scale_without_mnist_says_what_is_missing(monkeypatch: pytest.Monk
     monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path))
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / project)
     monkeypatch.setattr("vaescope.data.cache.fetch", unreachable)
-    notes: list[str] = []
-    assert material(Scale("paper", runs=tmp_path), notes) is None
-    assert notes[0].startswith("data not found: mnist")
+    context = StudyContext(StudySettings("paper", runs=tmp_path))
+    assert subject(context) is None
+    assert context.log.notes[0].startswith("data not found: mnist")

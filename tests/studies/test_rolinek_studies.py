@@ -15,13 +15,14 @@ from vaescope.runs import Run
 from vaescope.runs.options import FitOptions
 from vaescope.studies import rolinek_runs
 from vaescope.studies.charts import Lines
+from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.published import published_cells
 from vaescope.studies.rolinek_figures import STUDIES as FIGURES
 from vaescope.studies.rolinek_runs import AE, LINEAR, NONLINEAR, PAPER, QUICK, SEEDS, SIGMA, VAE, tasks
 from vaescope.studies.rolinek_tables import STUDIES as TABLES
-from vaescope.studies.rolinek_tables import table1, table2
 from vaescope.studies.rolinek_toy import STUDIES as TOY
-from vaescope.studies.study import Reproduction, Scale
+from vaescope.studies.running import find
+from vaescope.studies.study import Reproduction
 
 STUDIES = {study.name: study for study in (*TOY, *TABLES, *FIGURES)}
 TABLE1, TABLE2 = "rolinek-table1", "rolinek-table2"
@@ -41,11 +42,13 @@ def without_public_data(monkeypatch: pytest.MonkeyPatch) -> None:
             raise DataError("Not looked for.")
         return open_dataset(name, **options)
 
-    monkeypatch.setattr("vaescope.studies.study.open_dataset", only_built_in)
+    monkeypatch.setattr("vaescope.studies.context.open_dataset", only_built_in)
 
 
 def test_the_numbers_of_equations_25_and_26_are_ours(quick: Quick) -> None:
-    found = Reproduction(STUDIES["rolinek-toy"], Scale("quick"), quick("rolinek-toy"), published_cells("rolinek-toy"))
+    found = Reproduction(
+        STUDIES["rolinek-toy"], StudySettings("quick"), quick("rolinek-toy"), published_cells("rolinek-toy")
+    )
     beside = [row for row in found.rows() if row["published"] is not None]
     assert len(beside) == 7
     for row in beside:
@@ -99,7 +102,7 @@ def test_a_diagonal_posterior_has_the_decoder_nearest_to_orthogonal(quick: Quick
 @pytest.mark.slow
 def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -> None:
     # Nothing is trained for them: they are the same at every scale, and have a distance at that of the paper.
-    found = Reproduction(STUDIES[TABLE2], Scale("paper"), quick(TABLE2), published_cells(TABLE2)).rows()
+    found = Reproduction(STUDIES[TABLE2], StudySettings("paper"), quick(TABLE2), published_cells(TABLE2)).rows()
     beside = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
     assert {LINEAR, NONLINEAR} <= {row["data"] for row in beside}
     assert all(abs(row["difference_sd"]) < 0.25 for row in beside)
@@ -126,11 +129,10 @@ def test_sides_of_equal_length_leave_the_rotation_open(quick: Quick) -> None:
     assert oblong < 0.5 * square
 
 
-@pytest.mark.slow
 def test_runs_of_figure_4_and_table_2_are_the_same(quick: Quick) -> None:
-    one, seeds = QUICK[LINEAR], quick.scale.seed_list(*SEEDS)
-    of_table = {run.id for run in one.runs(quick.scale)["beta-VAE"]}
-    of_figure = {run.id for run in quick.scale.trained(one.sweep({"seed": seeds}, steps=600))}
+    one, context = QUICK[LINEAR], StudyContext(quick.settings)
+    of_table = {run.id for run in one.runs(context)["beta-VAE"]}
+    of_figure = {run.id for run in context.runs(one.sweep({"seed": context.seed_list(*SEEDS)}, steps=600))}
     assert of_table == of_figure
 
 
@@ -160,9 +162,9 @@ def test_the_factors_of_a_task_are_those_that_vary() -> None:
 
 
 def test_paper_scale_without_public_data_has_the_other_tasks() -> None:
-    notes: list[str] = []
-    assert [one.label for one in tasks(Scale("paper"), notes)] == ["dSprites", LINEAR, NONLINEAR]
-    assert notes == [f"data not found: {name}. Not looked for." for name in ("mnist", "fashion-mnist")]
+    context = StudyContext(StudySettings("paper"))
+    assert [one.label for one in tasks(context)] == ["dSprites", LINEAR, NONLINEAR]
+    assert context.log.notes == [f"data not found: {name}. Not looked for." for name in ("mnist", "fashion-mnist")]
     assert VAE not in PAPER[LINEAR].models
 
 
@@ -172,14 +174,18 @@ def test_images_have_bernoulli_pixels_too_at_paper_scale(tmp_path: Path, monkeyp
     small = replace(digits, label="Small", models=(VAE,), latents=3, regime_beta=1.0, settings=settings)
     monkeypatch.setattr(rolinek_runs, "PAPER", {"Small": small})
     monkeypatch.setattr(rolinek_runs, "JACOBIANS", (20, 20))
-    scale = Scale("paper", seeds=1, runs=tmp_path, options={"workers": 1}, progress=False)
-    models = [cell.of["model"] for cell in table1(scale).cells if cell.value is not None]
+    settings = StudySettings("paper", seeds=1, runs=tmp_path, engine_options={"workers": 1}, progress=False)
+    cells = find(STUDIES[TABLE1], settings)[0].cells
+    models = [cell.of["model"] for cell in cells if cell.value is not None]
     assert models == ["beta-VAE (dep.)", "beta-VAE (10)"] + [
         f"beta-VAE ({size}), Bernoulli pixels" for size in ("dep.", "10")
     ]
-    found = {cell.of["model"]: cell.value for cell in table2(scale).cells}
+    found = {cell.of["model"]: cell.value for cell in find(STUDIES[TABLE2], settings)[0].cells}
     assert list(found) == ["VAE", "VAE, Bernoulli pixels", "Random decoder"]
     assert found["VAE"] != found["VAE, Bernoulli pixels"]
-    likelihoods = [run.configuration.architecture.likelihood for run in map(Run.open, tmp_path.glob("[!.]*"))]
+    likelihoods = [
+        run.configuration.architecture.likelihood
+        for run in map(Run.open, (file.parent for file in tmp_path.glob("*/run.json")))
+    ]
     assert len(likelihoods) == 4
     assert sum("ernoulli" in str(one) for one in likelihoods) == 2

@@ -12,7 +12,20 @@ import pytest
 
 from vaescope.data import DATASETS
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.studies import STUDIES, Cell, Findings, Lines, Reproduction, Scale, Study, published_cells, reproduce
+from vaescope.studies import (
+    STUDIES,
+    Cell,
+    Findings,
+    Lines,
+    Reproduction,
+    Study,
+    StudyContext,
+    StudySettings,
+    published_cells,
+    reproduce,
+)
+from vaescope.studies.measurements import LAST_TEST
+from vaescope.studies.running import find
 from vaescope.studies.study import renamed
 from vaescope.sweeps.specification import Sweep
 
@@ -23,41 +36,56 @@ def betas(*values: float) -> Sweep:
     return Sweep("digits", {"net": NET, "steps": 4, "batch": 16}, {"latents": 2}, grid={"objective.beta": list(values)})
 
 
-def work(scale: Scale) -> Findings:
-    runs = scale.trained(betas(1.0, 4.0))
-    return Findings(tuple(Cell.over({"beta": run.configuration.member.objective.beta}, [2.0]) for run in runs))
+def work(context: StudyContext) -> Findings:
+    runs = context.runs(betas(1.0, 4.0))
+    values = context.measured(runs, LAST_TEST)
+    pairs = zip(runs, values, strict=True)
+    return Findings(
+        tuple(Cell.over({"beta": run.member.objective.beta}, [0.0 * value["loss"] + 2]) for run, value in pairs)
+    )
 
 
 STUDY = Study("some-table1", "Some et al., Table 1", "What becomes of beta?", "All else.", work)
 
 
 def beside(ours: list[Cell], published: list[Cell]) -> list[dict[str, Any]]:
-    return Reproduction(STUDY, Scale("paper"), Findings(tuple(ours)), tuple(published)).rows()
+    return Reproduction(STUDY, StudySettings("paper"), Findings(tuple(ours)), tuple(published)).rows()
 
 
-def test_a_scale_picks_what_is_its_own() -> None:
-    assert (Scale().pick(1, 2), Scale("paper").pick(1, 2)) == (1, 2)
-    assert Scale().seed_list(2, 50) == [0, 1]
-    assert len(Scale("paper").seed_list(2, 50)) == 50
-    assert Scale("paper", seeds=3).seed_list(2, 50) == [0, 1, 2]
+def test_a_context_picks_what_belongs_to_its_scale() -> None:
+    quick, paper = StudyContext(StudySettings()), StudyContext(StudySettings("paper"))
+    assert (quick.pick(1, 2), paper.pick(1, 2)) == (1, 2)
+    assert quick.seed_list(2, 50) == [0, 1]
+    assert len(paper.seed_list(2, 50)) == 50
+    assert StudyContext(StudySettings("paper", seeds=3)).seed_list(2, 50) == [0, 1, 2]
 
 
-def test_a_scale_that_is_none_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match=r"scale must be one of paper, quick; got 'papr'. Did you mean 'paper'"):
-        Scale("papr")
-    with pytest.raises(ConfigurationError, match="seeds must be a whole number of at least 1, got 0"):
-        Scale(seeds=0)
+def test_an_unknown_scale_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="paper, quick"):
+        StudySettings("papr")
+    with pytest.raises(ConfigurationError, match="seeds"):
+        StudySettings(seeds=0)
 
 
 def test_runs_come_in_the_order_of_the_grid_and_train_once(tmp_path: Path) -> None:
-    scale = Scale(runs=tmp_path, options={"workers": 1}, progress=False)
-    first = scale.trained(betas(4.0, 1.0, 2.0))
-    assert [run.configuration.member.objective.beta for run in first] == [4.0, 1.0, 2.0]
-    weights = {run.id: (run.path / "model.safetensors").stat().st_mtime_ns for run in first}
-    second = scale.trained(betas(1.0, 4.0))
-    assert [run.id for run in second] == [first[1].id, first[0].id]
-    assert all((run.path / "model.safetensors").stat().st_mtime_ns == weights[run.id] for run in second)
-    assert len(list(tmp_path.glob("[!.]*/run.json"))) == 3
+    settings = StudySettings(runs=tmp_path, engine_options={"workers": 1}, progress=False)
+
+    def of(*values: float) -> Study:
+        def loss(context: StudyContext) -> Findings:
+            runs = context.runs(betas(*values))
+            found = context.measured(runs, LAST_TEST)
+            return Findings(tuple(Cell({"run": run.id}, value["loss"]) for run, value in zip(runs, found, strict=True)))
+
+        return replace(STUDY, work=loss)
+
+    runs = StudyContext(settings).runs(betas(4.0, 1.0, 2.0))
+    assert [run.member.objective.beta for run in runs] == [4.0, 1.0, 2.0]
+    first = find(of(4.0, 1.0, 2.0), settings)[0].cells
+    weights = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/model.safetensors")}
+    second = find(of(1.0, 4.0), settings)[0].cells
+    assert second == (first[1], first[0])
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/model.safetensors")} == weights
+    assert len(weights) == 3
 
 
 def test_a_cell_over_seeds_is_their_mean_and_standard_deviation() -> None:
@@ -111,31 +139,31 @@ def test_notes_of_both_sides_are_told() -> None:
 def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     ours = tuple(Cell({"of": name}, 1.0) for name in "abcd")
     published = (Cell({"of": "a"}, 1.5, 0.25), Cell({"of": "b"}, 2.0, 0.25), Cell({"of": "c"}, 3.0))
-    told = Reproduction(STUDY, Scale("paper"), Findings(ours), published).summary()
+    told = Reproduction(STUDY, StudySettings("paper"), Findings(ours), published).summary()
     assert told == (
         "Some et al., Table 1, paper: 4 numbers, 3 of them published, 1 of the 2 published with a spread within two "
         "standard deviations"
     )
-    without_spread = Reproduction(STUDY, Scale("paper"), Findings(ours), published[2:]).summary()
+    without_spread = Reproduction(STUDY, StudySettings("paper"), Findings(ours), published[2:]).summary()
     assert without_spread == "Some et al., Table 1, paper: 4 numbers, 1 of them published"
-    alone = Reproduction(STUDY, Scale("paper"), Findings(ours), ()).summary()
+    alone = Reproduction(STUDY, StudySettings("paper"), Findings(ours), ()).summary()
     assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
     empty = (*ours, Cell({"of": "e"}, None, note="nothing was measured"))
-    others = Reproduction(STUDY, Scale("paper"), Findings(empty), (Cell({"of": "f"}, 2.0),)).summary()
+    others = Reproduction(STUDY, StudySettings("paper"), Findings(empty), (Cell({"of": "f"}, 2.0),)).summary()
     assert others == "Some et al., Table 1, paper: 4 numbers; those published, 1, are of other data or settings"
 
 
 def test_what_is_not_trained_is_compared_at_every_scale() -> None:
     ours, published = (Cell({"beta": 4}, 3.0),), (Cell({"beta": 4}, 1.0, 0.5),)
     for exact, difference in ((False, None), (True, 4.0)):
-        found = Reproduction(replace(STUDY, exact=exact), Scale("quick"), Findings(ours), published)
+        found = Reproduction(replace(STUDY, exact=exact), StudySettings("quick"), Findings(ours), published)
         assert found.rows()[0]["difference_sd"] == difference
         assert ("of other settings" in found.summary()) is not exact
 
 
 def test_all_of_it_is_plain_enough_for_json() -> None:
     chart = Lines("Chart", "A line.", [{"x": 1, "y": math.nan}], "x", "y")
-    found = Reproduction(STUDY, Scale("quick"), Findings((Cell({"beta": 1}, 2.0),), (chart,), ("a note",)), ())
+    found = Reproduction(STUDY, StudySettings("quick"), Findings((Cell({"beta": 1}, 2.0),), (chart,), ("a note",)), ())
     table = json.loads(json.dumps(found.plain(), allow_nan=False))
     assert table["study"] == "some-table1"
     assert table["rows"] == found.rows()
@@ -161,7 +189,7 @@ def test_a_reproduction_trains_measures_and_sets_beside(tmp_path: Path, monkeypa
     monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
     known = (Cell({"beta": 4.0}, 1.0, 0.5),)
     monkeypatch.setattr("vaescope.studies.published_cells", lambda name: known if name == STUDY.name else ())
-    found = reproduce(STUDY.name, "paper", runs=tmp_path, options={"workers": 1}, progress=False)
+    found = reproduce(STUDY.name, "paper", runs=tmp_path, engine_options={"workers": 1}, progress=False)
     assert found.plain()["made_by"] == ["vaescope reproduce some-table1 --scale paper"]
     assert [(row["beta"], row["ours"], row["difference_sd"]) for row in found.rows()] == [
         (1.0, 2.0, None),
@@ -171,7 +199,9 @@ def test_a_reproduction_trains_measures_and_sets_beside(tmp_path: Path, monkeypa
 
 
 def test_quick_numbers_have_no_distance_from_published_ones() -> None:
-    found = Reproduction(STUDY, Scale("quick"), Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),))
+    found = Reproduction(
+        STUDY, StudySettings("quick"), Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),)
+    )
     assert [(row["ours"], row["published"], row["difference_sd"]) for row in found.rows()] == [(1.0, 2.0, None)]
     assert "of other settings: look at the behaviour" in found.summary()
 
@@ -188,14 +218,14 @@ def test_every_study_of_the_table_is_under_its_own_name() -> None:
 
 
 def test_data_that_are_not_there_leave_a_note(tmp_path: Path) -> None:
-    notes: list[str] = []
-    assert Scale().open(str(tmp_path / "absent.npy"), notes) is None
-    assert notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")
+    context = StudyContext(StudySettings())
+    assert context.open(str(tmp_path / "absent.npy")) is None
+    assert context.log.notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")
     assert "digits" in DATASETS
-    found = Scale().open("digits", notes)
+    found = context.open("digits")
     assert found is not None
     assert len(found) == 1797
-    assert len(notes) == 1
+    assert len(context.log.notes) == 1
 
 
 def test_a_renamed_cell_says_more() -> None:

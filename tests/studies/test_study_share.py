@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.studies import STUDIES, Cell, Findings, Scale, Study, reproduce
+from vaescope.runs import Run
+from vaescope.studies import STUDIES, Cell, Findings, Measurement, Study, StudyContext, StudySettings, reproduce
 from vaescope.studies.bonheme_sizes_search import subjects
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.specification import Sweep
@@ -25,9 +27,18 @@ def ids(of: Sweep) -> list[str]:
     return [run for job in make_jobs(of) for run in job.ids]
 
 
-def steps_trained(scale: Scale) -> Findings:
-    (run,) = scale.trained(Sweep("digits", {"net": NET, "steps": 40}, {"latents": 2}))
-    return Findings((Cell({}, run.configuration.plan.steps),), notes=("of the study itself",))
+def steps_of(run: Run, data: Dataset, device: str) -> int:
+    return run.configuration.plan.steps
+
+
+def steps_trained(context: StudyContext) -> Findings:
+    runs = context.runs(Sweep("digits", {"net": NET, "steps": 40}, {"latents": 2}))
+    (steps,) = context.measured(runs, Measurement("steps", steps_of))
+    return Findings((Cell({}, steps),), notes=("of the study itself",))
+
+
+def context(**settings: Any) -> StudyContext:
+    return StudyContext(StudySettings(**settings))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +54,7 @@ def steps_trained(scale: Scale) -> Findings:
 def test_a_share_trains_the_runs_of_a_shorter_sweep(
     whole: dict[str, float], share: float, by_hand: dict[str, float]
 ) -> None:
-    cut = ids(Scale(share=share).shortened(sweep(**whole)))
+    cut = ids(context(share=share).shortened(sweep(**whole)))
     assert cut == ids(sweep(**by_hand))
     assert not set(cut) & set(ids(sweep(**whole)))
 
@@ -51,13 +62,13 @@ def test_a_share_trains_the_runs_of_a_shorter_sweep(
 @pytest.mark.parametrize("whole", [{"steps": 40}, {"epochs": 2}])
 @pytest.mark.parametrize("share", [1, 1.0, {"digits": 1.0}, {"mnist": 0.1}])
 def test_a_share_of_all_trains_the_runs_of_the_study(whole: dict[str, float], share: Any) -> None:
-    assert ids(Scale(share=share).shortened(sweep(**whole))) == ids(sweep(**whole))
+    assert ids(context(share=share).shortened(sweep(**whole))) == ids(sweep(**whole))
 
 
 def test_shares_by_name_cut_training_on_those_data_alone() -> None:
-    scale = Scale(share={"digits": 0.5, "pinwheel": 0.1})
+    some = context(share={"digits": 0.5, "pinwheel": 0.1})
     sources = ("digits", {"name": "digits"}, {"name": "pinwheel", "items": 99}, "mnist", {"name": "mnist"})
-    cut = [scale.shortened(sweep(source, steps=40)).settings["steps"] for source in sources]
+    cut = [some.shortened(sweep(source, steps=40)).settings["steps"] for source in sources]
     assert cut == [20, 20, 4, 40, 40]
 
 
@@ -75,7 +86,7 @@ def test_shares_by_name_cut_training_on_those_data_alone() -> None:
 )
 def test_a_share_that_is_none_is_refused(share: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        Scale(share=share)
+        StudySettings(share=share)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +103,7 @@ def test_a_reproduction_trains_its_share_and_says_so_first(
 ) -> None:
     study = Study("some-table1", "Some et al., Table 1", "How many steps?", "", steps_trained)
     monkeypatch.setitem(STUDIES, study.name, study)
-    found = reproduce(study.name, share=share, runs=tmp_path, options={"workers": 1}, progress=False)
+    found = reproduce(study.name, share=share, runs=tmp_path, engine_options={"workers": 1}, progress=False)
     assert [cell.value for cell in found.findings.cells] == [steps]
     assert found.summary() == f"Some et al., Table 1, {said}: 1 number; none is published to compare with"
 
@@ -100,7 +111,7 @@ def test_a_reproduction_trains_its_share_and_says_so_first(
 @pytest.mark.parametrize("given", [{"share": {"digit": 0.5}}, {"data": ("digit",)}])
 def test_names_of_data_that_there_are_not_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UnknownNameError, match=r"data must be one of .*; got 'digit'\. Did you mean 'digits'\?"):
-        Scale(**given)
+        StudySettings(**given)
 
 
 def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> None:
@@ -114,7 +125,7 @@ def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> 
     ):
         reproduce("bonheme-table8.4", "paper", runs=tmp_path, progress=False)
     with pytest.raises(ConfigurationError, match=r"data must be a list of names, got 'mnist'\. Write \['mnist'\]\."):
-        Scale(data="mnist")  # type: ignore[arg-type]
+        StudySettings(data="mnist")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -123,10 +134,11 @@ def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
     found = reproduce("rolinek-toy", runs=tmp_path, progress=False, seeds=3, share=share)
     rest = "--scale quick --seeds 3 --share mnist=0.3333333333333333"
     assert found.plain()["made_by"] == [f"vaescope reproduce rolinek-toy {rest}"]
-    some = Scale(seeds=3, share=share, data=("mnist", "digits"))
+    some = StudySettings(seeds=3, share=share, data=("mnist", "digits"))
     assert some.command("some-table1") == f"vaescope reproduce some-table1 {rest} --data mnist --data digits"
     assert (
-        Scale("paper", share=0.1).command("some-table1") == "vaescope reproduce some-table1 --scale paper --share 0.1"
+        StudySettings("paper", share=0.1).command("some-table1")
+        == "vaescope reproduce some-table1 --scale paper --share 0.1"
     )
 
 
@@ -136,18 +148,18 @@ def test_nothing_is_said_where_nothing_was_trained(tmp_path: Path) -> None:
 
 def test_data_that_were_not_asked_for_are_left_out_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("vaescope.studies.study.open_dataset", opened.append)
-    notes: list[str] = []
+    monkeypatch.setattr("vaescope.studies.context.open_dataset", opened.append)
+    some = context(data=("digits", "celeba"))
     for name in ("mnist", "digits", "dsprites"):
-        Scale(data=("digits", "celeba")).open(name, notes)
+        some.open(name)
     assert opened == ["digits"]
-    assert notes == [
+    assert some.log.notes == [
         f"left out: {name}, of the data only digits, celeba being asked for." for name in ("mnist", "dsprites")
     ]
 
 
 def test_a_study_of_several_data_sets_keeps_those_that_were_asked_for() -> None:
-    notes: list[str] = []
-    assert [one.label for one in subjects(Scale(), [])] == ["Gaussian of 3", "digits", "Gaussian of 6"]
-    assert [one.label for one in subjects(Scale(data=("digits",)), notes)] == ["digits"]
-    assert sum(note.startswith("left out: gaussian-manifold, ") for note in notes) == 2
+    some = context(data=("digits",))
+    assert [one.label for one in subjects(context())] == ["Gaussian of 3", "digits", "Gaussian of 6"]
+    assert [one.label for one in subjects(some)] == ["digits"]
+    assert [note.startswith("left out: gaussian-manifold, ") for note in some.log.notes].count(True) == 1

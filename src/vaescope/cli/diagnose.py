@@ -9,7 +9,7 @@ import typer
 COLOURS = {"bad": "red", "warning": "yellow", "note": "cyan", "good": "green", "not applicable": "dim"}
 SHOWN = (
     *("latent", "type", "rolinek", "clapham", "mixed_kind", "kl", "kl_share", "variance_mean", "passive_share"),
-    "carries",
+    "encodes",
 )
 
 

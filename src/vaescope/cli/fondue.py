@@ -121,11 +121,11 @@ def _check_before(check: bool, over: str, plot: str | None) -> None:
 
 def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str, Any]) -> Any:
     """The elbow among sizes around the answer, trained as the search was."""
-    from vaescope.progress import saying
+    from vaescope.progress import announce
     from vaescope.sizing import default_sizes, elbow
 
     sizes, rate = default_sizes(found.latents, found.dimensions), found.settings["learning_rate"]
-    saying(f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {steps} steps each")
+    announce(f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {steps} steps each")
     return elbow(subject, sizes, found.latents, model=model, steps=steps, learning_rate=rate, **shared)
 
 

@@ -1,48 +1,76 @@
-"""`vaescope reproduce`: a table or figure of the literature from runs to numbers beside the published ones."""
+"""`vaescope reproduce`: a table or figure of the literature, from runs to a comparison with the published numbers."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from vaescope.studies import Reproduction
+    from vaescope.studies import Reproduction, StudyPlan
 
-SHOWN = 40  # rows that people see; files and --json have all
+MAX_SHOWN_ROWS = 40  # on a terminal; files and --json have all
+UNFINISHED = 3  # the exit code when pieces are left to do
 
 
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Studies by name; --list shows them.")] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="Name every study, its source and its question.")] = False,
-    scale: Annotated[str, typer.Option(help="quick (seconds on a CPU), or paper (as published).")] = "quick",
-    seeds: Annotated[int | None, typer.Option(help="How many, in place of the study's own number.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List all studies with source and question.")] = False,
+    scale: Annotated[str, typer.Option(help="quick (seconds on a CPU) or paper (as published).")] = "quick",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds. Default: the study's own.")] = None,
     share: Annotated[
         list[str] | None,
-        typer.Option(help="How much of the study's training is done: 0.1, or NAME=0.1 for each set of data."),
+        typer.Option(help="Share of the study's training: 0.1, or NAME=0.1 for each data set."),
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Only this set of data, which files are then named by; can be given again."),
+        typer.Option(help="Use only this data set; files are then named after it. Repeatable."),
     ] = None,
-    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
-    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write NAME.html, .csv and .json in.")] = (
-        "studies"
-    ),
-    device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
-    engine: Annotated[str, typer.Option(help="local (this machine), or ray (a cluster).")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a ray cluster: auto, or host:port.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show the pieces that are done and missing, and exit. Trains nothing.")
+    ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Time limit: run whole pieces (at most 10 minutes each) until the next would not fit, then exit with "
+            f"code {UNFINISHED}. Results are kept and the same command continues. Default: no limit."
+        ),
+    ] = None,
+    piece: Annotated[
+        str | None,
+        typer.Option(
+            help="Do only one share of the pieces, such as 3/8 (third of eight), to divide a study among machines. "
+            f"Exits with code {UNFINISHED} while shares of others are missing."
+        ),
+    ] = None,
+    results: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Folder of results (small JSON files). Repeatable: results of further folders, from other machines, "
+            "are verified and copied into the first. Default: results in the folder of runs."
+        ),
+    ] = None,
+    runs: Annotated[str, typer.Option(help="Folder of runs.")] = "runs",
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
+    device: Annotated[str | None, typer.Option(help="cpu or cuda. Default: cuda if available.")] = None,
+    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")] = "local",
+    address: Annotated[str | None, typer.Option(help="Address of a ray cluster: auto, or host:port.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Output JSON.")] = False,
 ) -> None:
-    """Train what is missing of a study, measure, and set our numbers beside the published ones."""
+    """Train what is missing of a study, measure it, and compare our numbers with the published ones.
+
+    Reuses finished runs and results, and resumes interrupted ones.
+    """
     from vaescope.cli.sweep import engine_options
     from vaescope.cli.tables import print_json
     from vaescope.errors import ConfigurationError
     from vaescope.registry import lookup
     from vaescope.reporting.studies import make_output, write_study
     from vaescope.runs.options import choose_device
-    from vaescope.studies import STUDIES, Scale
+    from vaescope.studies import STUDIES, StudySettings, StudyUnfinished, parse_share
+    from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
 
     if list_all:
@@ -53,21 +81,33 @@ def reproduce(
     # What would fail at the end, after hours of training, is refused at the beginning.
     for name in names:
         lookup(STUDIES, name, "study")
+    if piece is not None:
+        parse_share(piece)
     options: dict[str, Any] = {
         "seeds": seeds,
         "share": _shares(share or []),
         "data": tuple(data or ()),
         "runs": Path(runs),
+        "results": tuple(Path(folder) for folder in results or ()),
         "device": choose_device(device),
-        "by": engine,
-        "options": engine_options(engine, address=address),
+        "engine": engine,
+        "engine_options": engine_options(engine, address=address),
     }
-    Scale(scale, **options)
+    StudySettings(scale, **options)
+    if plan:
+        _print_plans([plan_study(name, scale, piece=piece, **options) for name in names], json)
+        return
     make_output(output)
     told: list[dict[str, Any]] = []
+    unfinished: list[StudyUnfinished] = []
+    budget = _Budget(minutes)
     try:
         for name in names:
-            found = reproduce_study(name, scale, **options)
+            try:
+                found = reproduce_study(name, scale, minutes=budget.left(), piece=piece, **options)
+            except StudyUnfinished as left:
+                unfinished.append(left)
+                continue
             files = {kind: str(path) for kind, path in write_study(found, output).items()}
             told.append({**found.plain(), "files": files})
             if not json:
@@ -76,6 +116,26 @@ def reproduce(
         # A study that refuses, or is stopped, takes nothing away from those before it.
         if json and told:
             print_json(told)
+    for study in unfinished:
+        print(f"unfinished: {study}", file=sys.stderr)
+    if unfinished:
+        raise typer.Exit(UNFINISHED)
+
+
+class _Budget:
+    """The minutes of one command, shared by its studies."""
+
+    def __init__(self, minutes: float | None) -> None:
+        import time
+
+        from vaescope.checks import finite_number
+
+        self._clock = time.monotonic
+        self._end = None if minutes is None else self._clock() + 60 * finite_number("minutes", minutes, above=0)
+
+    def left(self) -> float | None:
+        """Minutes that are left; next to nothing when they are used up."""
+        return None if self._end is None else max(1e-6, (self._end - self._clock()) / 60)
 
 
 def _shares(given: list[str]) -> float | dict[str, float]:
@@ -106,6 +166,20 @@ def _print_list(json: bool) -> None:
     print_table(["name", "source", "question"], [list(row.values()) for row in rows])
 
 
+def _print_plans(plans: list[StudyPlan], json: bool) -> None:
+    from vaescope.cli.tables import columns_of, print_json, print_table
+
+    if json:
+        print_json([plan.plain() for plan in plans])
+        return
+    for plan in plans:
+        rows = plan.rows()
+        if rows:
+            names = columns_of(rows)
+            print_table(names, [[row.get(name) for name in names] for row in rows], title=plan.study)
+        print(f"{plan.summary()}.")
+
+
 def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     from vaescope.cli.tables import columns_of, print_table
     from vaescope.reporting.studies import told_rows
@@ -113,9 +187,10 @@ def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     rows = told_rows(found.rows())
     names = columns_of(rows)
     if rows:
-        print_table(names, [[row.get(name) for name in names] for row in rows[:SHOWN]], title=found.study.name)
-    if len(rows) > SHOWN:
-        print(f"{len(rows) - SHOWN} more rows are in {files['csv']}")
+        table = [[row.get(name) for name in names] for row in rows[:MAX_SHOWN_ROWS]]
+        print_table(names, table, title=found.study.name)
+    if len(rows) > MAX_SHOWN_ROWS:
+        print(f"{len(rows) - MAX_SHOWN_ROWS} more rows are in {files['csv']}")
     print(f"{found.summary()}.")
     for note in found.findings.notes:
         print(f"note: {note}")

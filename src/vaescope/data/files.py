@@ -17,7 +17,7 @@ from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
 from vaescope.data.tables import open_csv
 from vaescope.errors import DataError
-from vaescope.progress import follow
+from vaescope.progress import track
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
@@ -126,7 +126,7 @@ def _map_in_threads(
     """The results in order; threads help because decoding an image releases Python's lock."""
     with ThreadPoolExecutor() as pool:
         results = pool.map(function, arguments)
-        yield from follow(results, title, len(arguments), long=len(arguments) > PROGRESS_BAR_ITEMS)
+        yield from track(results, title, len(arguments), long=len(arguments) > PROGRESS_BAR_ITEMS)
 
 
 def _optional_key(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from vaescope.checks import without_infinities
-from vaescope.notebook import drawn
+from vaescope.notebook import render_view
 
 Status = Literal["bad", "warning", "note", "good", "not applicable"]
 BAD: Final = "bad"
@@ -37,7 +37,7 @@ class Card:
     rows: Sequence[Mapping[str, object]] = ()
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return render_view(self)
 
     def plain(self) -> dict[str, Any]:
         """The card as a JSON-compatible dictionary."""

@@ -19,7 +19,7 @@ from vaescope.diagnosis.subject import history_of
 from vaescope.encoding import adapt, encode, layer_similarity
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
 from vaescope.objectives.strengths import telling
 from vaescope.regime import VariableTypes, collapse
@@ -38,7 +38,7 @@ MATCHING_LATENTS = {0.8: "match", 0.4: "partly match", 0.0: "do not match"}
 
 
 @dataclass(frozen=True)
-class Comparison(Shown):
+class Comparison(NotebookResult):
     """The result of `compare`.
 
     Attributes:

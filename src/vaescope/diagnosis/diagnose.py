@@ -13,11 +13,12 @@ from vaescope.data import DataLike
 from vaescope.diagnosis import metric_cards, regime_cards
 from vaescope.diagnosis.cards import NOT_APPLICABLE, Card, by_severity
 from vaescope.diagnosis.subject import MAX_ITEMS, Subject, load_subject
+from vaescope.encoding import decoder_of
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import Measurements, Score, measure_all
-from vaescope.metrics.inputs import has_factors
+from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.meaning import Meaning, meaning
-from vaescope.notebook import drawn
+from vaescope.notebook import render_view
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE
 from vaescope.objectives.strengths import in_words
@@ -52,18 +53,18 @@ class Diagnosis:
     scores: tuple[Score, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per latent; with factors, the column `carries` says what it encodes."""
+        """One row per latent; with factors, the column `encodes` says what it encodes."""
         rows = self.types.rows()
         if self.meaning is None:
             return rows
-        return [{**row, "carries": text} for row, text in zip(rows, self.meaning.sentences(), strict=True)]
+        return [{**row, "encodes": text} for row, text in zip(rows, self.meaning.sentences(), strict=True)]
 
     def summary(self) -> str:
         """The verdict in one sentence."""
         return regime_cards.verdict(self.types)
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return render_view(self)
 
     def plain(self) -> dict[str, object]:
         """The diagnosis as a JSON-compatible dictionary."""
@@ -132,8 +133,9 @@ def diagnose_subject(
         )
     found = collapse(codes, alpha=alpha)
     types = found.types
-    measured = measure_all(metrics, codes, names=names, model=subject.model, exclude=exclude, types=types, seed=seed)
-    encoded = meaning(codes, names=names) if has_factors(codes) else None
+    decoder = decoder_of(subject.model, subject.items)
+    measured = measure_all(metrics, codes, names=names, decoder=decoder, exclude=exclude, types=types, seed=seed)
+    encoded = meaning(codes, names=names) if count_varying(codes.factors, codes.labels) else None
     cards = [*_regime_cards(subject, found), *_run_cards(subject)]
     if predict:
         cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))

@@ -18,7 +18,7 @@ from vaescope.encoding.encode import LONG_ITEMS
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.numerics import counter
 from vaescope.numerics.distributions import Point
-from vaescope.progress import follow
+from vaescope.progress import track
 
 ITEMS = 5000
 CHUNK = 256
@@ -70,7 +70,7 @@ def activations(
         found = {name: torch.empty(len(opened), widths[name], dtype=first.dtype) for name in names}
         starts = range(0, len(opened), chunk)
         forward = _forward(model, opened, place, seed)
-        for start in follow(starts, f"activations of {opened.name}", len(starts), long=len(opened) >= LONG_ITEMS):
+        for start in track(starts, f"activations of {opened.name}", len(starts), long=len(opened) >= LONG_ITEMS):
             index = torch.arange(start, min(start + chunk, len(opened)), device=place)
             outputs = forward(index)
             for name in names:

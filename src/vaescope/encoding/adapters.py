@@ -14,7 +14,7 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.encoding.encode import LONG_ITEMS, encode
 from vaescope.errors import DataError
 from vaescope.models import MODELS
-from vaescope.progress import follow
+from vaescope.progress import track
 
 CHUNK = 1024
 ACCEPTED = "codes, a pair (mean, variance) of arrays, a file of codes (.npz, .csv) or a function with data"
@@ -53,7 +53,7 @@ def adapt(subject: Any, data: Any = None, *, seed: int = 0) -> Representation:
 def _from_function(function: Any, data: Dataset, seed: int) -> Representation:
     parts = []
     starts = range(0, len(data), CHUNK)
-    for start in follow(starts, f"encoding {data.name}", len(starts), long=len(data) > LONG_ITEMS):
+    for start in track(starts, f"encoding {data.name}", len(starts), long=len(data) > LONG_ITEMS):
         batch = data.batch(torch.arange(start, min(start + CHUNK, len(data))))
         pair = [
             as_tensor(values, name).double().cpu()

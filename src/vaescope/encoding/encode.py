@@ -13,7 +13,7 @@ from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError
 from vaescope.models.variational import gaussian_prior
 from vaescope.numerics import counter
-from vaescope.progress import follow
+from vaescope.progress import track
 
 LONG_ITEMS = 5000
 
@@ -44,7 +44,7 @@ def encode(
     priors: list[tuple[Tensor, Tensor]] = []
     starts = range(0, len(data), chunk)
     long = len(data) > LONG_ITEMS if progress is None else progress
-    for start in follow(starts, f"encoding {data.name}", len(starts), long=long):
+    for start in track(starts, f"encoding {data.name}", len(starts), long=long):
         index = torch.arange(start, min(start + chunk, len(data)), device=device)
         condition = () if told is None else (told[index].to(first.dtype),)
         posterior = model.encode(data.batch(index).to(first.dtype), *condition)

@@ -13,7 +13,7 @@ import torch
 
 from vaescope.checks import finite_number, is_whole
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA, SPREAD, regime_rate, relative_error
 from vaescope.regime.statistics import EPSILON, LatentStatistics
 from vaescope.regime.variable_types import VariableTypes, variable_types
@@ -24,7 +24,7 @@ BIT = math.log(2)
 
 
 @dataclass(frozen=True)
-class Collapse(Shown):
+class Collapse(NotebookResult):
     """The rate of each latent in nats, which of them are active units, and their types."""
 
     rates: tuple[float, ...]
@@ -82,7 +82,7 @@ def collapse(
 
 
 @dataclass(frozen=True)
-class RateDistortion(Shown):
+class RateDistortion(NotebookResult):
     """A point of the rate-distortion plane, in nats for each example (Bonheme, figure 4.1)."""
 
     rate: float
@@ -111,7 +111,7 @@ def rate_distortion(rate: Any, reconstruction: Any) -> RateDistortion:
 
 
 @dataclass(frozen=True)
-class TotalCollapse(Shown):
+class TotalCollapse(NotebookResult):
     """The smallest beta of a sweep from which on every latent is passive, or None."""
 
     beta: float | None
@@ -156,7 +156,7 @@ def point_of_total_collapse(
 
 
 @dataclass(frozen=True)
-class DeltaKL(Shown):
+class DeltaKL(NotebookResult):
     """The divergence from the prior in nats, what the polarised regime leaves of it, and the active latents."""
 
     kl: float

@@ -14,10 +14,10 @@ import torch
 from vaescope.checks import whole_number
 from vaescope.codes.factors import class_numbers
 from vaescope.errors import DataError, unknown_name
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import counter
 from vaescope.numerics.variable_type_names import PASSIVE
-from vaescope.progress import follow
+from vaescope.progress import track
 from vaescope.regime.combinations import FULL, MEAN, SAMPLED, combinations, tables_of, types_of
 
 FOLDS = 5
@@ -52,7 +52,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Downstream(Shown):
+class Downstream(NotebookResult):
     """Accuracies for each target, representation and combination of types, beside guesses."""
 
     protocol: str
@@ -148,7 +148,7 @@ def downstream(
     kinds = [(place, name, group) for place in kept for name in tables for group in groups]
     scored: dict[tuple[int, str, tuple[int, ...]], tuple[float, float, str]] = {}
     entries = []
-    for place, name, group in follow(kinds, "predicting from codes", len(kinds), long=len(kinds) > LONG):
+    for place, name, group in track(kinds, "predicting from codes", len(kinds), long=len(kinds) > LONG):
         key = (place, name, groups[group])
         if key not in scored:  # with two types, both together are the full representation
             inputs = tuple(tables[name][part][:, groups[group]].double().cpu().numpy() for part in (train, test))

@@ -15,7 +15,7 @@ from vaescope.checks import whole_number
 from vaescope.codes.arrays import as_array
 from vaescope.codes.chunks import Chunk, Codes, checked_rows
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
 
 ITEMS = 5000
@@ -25,7 +25,7 @@ NEAR = 0.1
 
 
 @dataclass(frozen=True)
-class MutualInformation(Shown):
+class MutualInformation(NotebookResult):
     """I(x; z) in nats over `items` examples, and the rate over the same ones (Bonheme, eq. 4.19)."""
 
     information: float

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import information, linalg
 from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS, SAMPLED, combinations, tables_of, types_of
@@ -51,7 +51,7 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class MeanAndSampled(Shown):
+class MeanAndSampled(NotebookResult):
     """Every combination of types in both representations, and the traces of both covariances."""
 
     items: int

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vaescope.checks import finite_number
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.linear import (
     cheapest_noise_cost,
     cheapest_variance,
@@ -55,7 +55,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LinearRegime(Shown):
+class LinearRegime(NotebookResult):
     """The posterior of each latent of a linear VAE whose decoder has orthogonal columns.
 
     Attributes:

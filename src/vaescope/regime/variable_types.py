@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vaescope.codes.chunks import Codes
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA, SPREAD, own_prior_type_codes, variable_type_codes
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
 from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
@@ -23,7 +23,7 @@ MODE_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class VariableTypes(Shown):
+class VariableTypes(NotebookResult):
     """The type of each latent under `rule`, under the other rules in `by_rule`, and what they were read from.
 
     `mixed_kinds` names, for each mixed latent, what its variance does (Clapham, figure 9): "intermediate" (type 1,

@@ -232,7 +232,7 @@ DISTRIBUTIONS = LatentColumn("Means, variances", "distributions", _distributions
 CORRELATION = LatentColumn(
     "Correlation with passive", "correlation", _correlation, lambda row: row.correlation, "descending"
 )
-ENCODES = LatentColumn("Encodes", "carries", _encodes, lambda row: row.factor)
+ENCODES = LatentColumn("Encodes", "encodes", _encodes, lambda row: row.factor)
 
 
 def _traversal_column(found: Traversals, pictured: set[int]) -> LatentColumn:

@@ -11,7 +11,7 @@ from torch import Tensor
 from vaescope.data import Dataset
 from vaescope.data.conditions import LABEL, conditions_of
 from vaescope.diagnosis.subject import NOT_A_RUN, Subject
-from vaescope.markup import Markup, island
+from vaescope.markup import Markup, json_script
 from vaescope.models import LatentModule
 from vaescope.numerics import counter
 from vaescope.numerics.variable_type_names import PASSIVE
@@ -111,7 +111,7 @@ def live_section(live: LiveDecoder, items: Dataset) -> Markup:
         has_prior=bool(live.draws),
         used=[slider for slider in sliders if slider["type"] != PASSIVE],
         passive=[slider for slider in sliders if slider["type"] == PASSIVE],
-        data=island("live-data", data),
+        data=json_script("live-data", data),
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vaescope.codes import Representation
 from vaescope.data import DataLike
 from vaescope.diagnosis.compare import MAX_COMPARED_ITEMS, compare
 from vaescope.diagnosis.diagnose import diagnose_subject
 from vaescope.diagnosis.subject import MAX_ITEMS, load_subject
 from vaescope.errors import ConfigurationError
+from vaescope.metrics.inputs import count_varying
 from vaescope.numerics.polarised import ALPHA
 from vaescope.progress import progress_bar
 from vaescope.reporting.comparison_page import comparison_page
@@ -69,12 +69,7 @@ def report(
         advance(0, "encoding")
         loaded = load_subject(subjects[0], data, items=items, seed=seed, runs=runs)
         advance(1, "diagnosing")
-        default = DEFAULT_METRICS if _has_several_factors(loaded.codes) else ()
+        default = DEFAULT_METRICS if count_varying(loaded.codes.factors, None) > 1 else ()
         diagnosis = diagnose_subject(loaded, alpha=alpha, metrics=default if metrics is None else metrics, seed=seed)
         advance(2, "drawing")
         return write_page(path, run_page(loaded, diagnosis, layers=layers, seed=seed))
-
-
-def _has_several_factors(codes: Representation) -> bool:
-    """Whether at least two factors vary."""
-    return codes.factors is not None and int((codes.factors.amax(0) > codes.factors.amin(0)).sum()) > 1

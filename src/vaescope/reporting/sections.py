@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from vaescope.diagnosis.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
-from vaescope.markup import Json, Markup, element, island
+from vaescope.markup import Json, Markup, element, json_script
 from vaescope.reporting.assets import asset
 from vaescope.reporting.plots import Plot
 from vaescope.tables import table, text
@@ -70,8 +70,8 @@ def _plot(number: int, one: Plot) -> Markup:
         element(
             "button", "Download CSV", type="button", data_csv=numbers, data_name=f"{file_name}.csv", aria_label=label
         ),
-        island(figure, Json(one.figure.to_json())),
-        island(numbers, one.csv()),
+        json_script(figure, Json(one.figure.to_json())),
+        json_script(numbers, one.csv()),
         class_="plot",
     )
 

@@ -54,7 +54,7 @@ def write_study(found: Reproduction, folder: str | Path) -> dict[str, Path]:
 
     The name is the study's, with that of the data where only some were asked for: they have pages of their own.
     """
-    place, name = make_output(folder), "-".join([found.study.name, *found.scale.data])
+    place, name = make_output(folder), "-".join([found.study.name, *found.settings.data])
     kept = json.dumps(without_infinities(found.plain()), indent=1, default=_plain_value, allow_nan=False)
     texts = {"html": study_page(json.loads(kept)), "csv": csv_text(found.rows()), "json": f"{kept}\n"}
     # Names have points of their own, so that a suffix is added, not put in place of another.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vaescope.diagnosis import Card, Comparison, Diagnosis
 from vaescope.markup import Markup, element
 from vaescope.metrics import Meaning
-from vaescope.notebook import view
+from vaescope.notebook import register_view
 from vaescope.reporting import sections
 from vaescope.reporting.heatmaps import map_plot, similarity_plot
 from vaescope.reporting.history_plots import run_plot
@@ -18,43 +18,43 @@ from vaescope.sizing import Elbow, Fondue
 from vaescope.tables import table
 
 
-@view(Card)
+@register_view(Card)
 def _card(card: Card) -> Markup:
     return sections.for_notebook(sections.card(card))
 
 
-@view(Diagnosis)
+@register_view(Diagnosis)
 def _diagnosis(found: Diagnosis) -> Markup:
     verdict = element("p", element("strong", found.summary()))
     return sections.for_notebook(verdict, sections.cards(found.cards), table(found.rows(), f"Latents of {found.name}"))
 
 
-@view(Meaning)
+@register_view(Meaning)
 def _meaning(found: Meaning) -> Markup | None:
     return _html(factor_plot(found))
 
 
-@view(Comparison)
+@register_view(Comparison)
 def _comparison(found: Comparison) -> Markup | None:
     return _html(similarity_plot(found))
 
 
-@view(SimilarityMap)
+@register_view(SimilarityMap)
 def _similarity_map(found: SimilarityMap) -> Markup | None:
     return _html(map_plot(found))
 
 
-@view(Fondue)
+@register_view(Fondue)
 def _fondue(found: Fondue) -> Markup | None:
     return _html(fondue_plot(found))
 
 
-@view(Elbow)
+@register_view(Elbow)
 def _elbow(found: Elbow) -> Markup | None:
     return _html(elbow_plot(found))
 
 
-@view(Run)
+@register_view(Run)
 def _run(run: Run) -> Markup | None:
     return _html(run_plot(run))
 

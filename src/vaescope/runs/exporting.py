@@ -20,7 +20,7 @@ from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.models.pruning import first_layer
 from vaescope.nets.convolution import Deconvolution
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.runs.locks import make_folder
 from vaescope.runs.resolve import data_of, run_of, sample_items
 from vaescope.runs.run import Run
@@ -45,7 +45,7 @@ class ExportedFile:
 
 
 @dataclass(frozen=True)
-class Exported(Shown):
+class Exported(NotebookResult):
     """The files of a run's encoder and decoder, checked on `items` items; `missing` says why one is not there."""
 
     run: Run

@@ -16,7 +16,7 @@ from vaescope.errors import ConfigurationError, NonFiniteError, RunError
 from vaescope.models import check_latents
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.objectives import Beta
-from vaescope.progress import Report, progress_bar
+from vaescope.progress import ProgressReport, progress_bar
 from vaescope.runs.configuration import Configuration, hash_of
 from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, remove, remove_finished_ensembles
 from vaescope.runs.journal import Journal, own_rows
@@ -166,7 +166,7 @@ def _train_group(
             run.finish(trainer.model(member))
 
 
-def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds: float) -> None:
+def train_in(folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_seconds: float) -> None:
     """Train to the end with history and checkpoints in `folder`, from the checkpoint that is there, if any.
 
     Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.

@@ -10,8 +10,9 @@ from typing import Any
 
 from vaescope.checks import whole_number, without_infinities
 from vaescope.data import Dataset
-from vaescope.encoding import encode
+from vaescope.encoding import decoder_of, encode
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
+from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.registry import METRICS, check_metrics, measure_all
 from vaescope.regime import variable_types
 from vaescope.runs.resolve import data_of, sample_items
@@ -52,7 +53,8 @@ class MeasurementSpec:
     def check(self, data: Dataset) -> None:
         """Data whose runs cannot be measured so are refused before anything trains."""
         if self.metrics:
-            check_metrics(self.metrics, sample_items(data, self.items, self.seed))
+            some = sample_items(data, self.items, self.seed)
+            check_metrics(self.metrics, count_varying(some.factors, some.labels), some.name)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def _found(run: Run, wanted: MeasurementSpec, missing: list[str], device: str) -
     names = None if some.factor_table is None or codes.factors is None else some.factor_table.names
     common: dict[str, Any] = {
         "names": names,
-        "model": run.model,
+        "decoder": decoder_of(run.model, some),
         "exclude": wanted.exclude,
         "types": types,
         "seed": wanted.seed,

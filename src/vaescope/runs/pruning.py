@@ -20,7 +20,7 @@ from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models import LatentModule
 from vaescope.models.pruning import checked_keep, pruned
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED
 from vaescope.regime import VariableTypes, variable_types
@@ -36,7 +36,7 @@ KEEP: dict[str, tuple[str, ...]] = {"active": (ACTIVE,), "used": (ACTIVE, MIXED)
 
 
 @dataclass(frozen=True)
-class Pruned(Shown):
+class Pruned(NotebookResult):
     """The run with fewer latents beside the one it was made from, and how their reconstructions differ.
 
     `fill` has what each latent was, on average, and the dropped ones are held at. `mean_difference` and

@@ -13,7 +13,7 @@ from torch import nn
 from vaescope.errors import RunError, VaescopeError
 from vaescope.markup import element
 from vaescope.models import LatentModule
-from vaescope.notebook import drawn
+from vaescope.notebook import render_view
 from vaescope.objectives.strengths import telling
 from vaescope.runs.configuration import Configuration
 from vaescope.runs.ensemble_folder import ensemble_of
@@ -186,7 +186,7 @@ class Run:
             "seed": configuration.member.seed,
             "steps": configuration.plan.steps,
         }
-        return element("div", table([row], f"Run {self.id}"), drawn(self))
+        return element("div", table([row], f"Run {self.id}"), render_view(self))
 
     def last(self, split: str) -> dict[str, Any]:
         """The last row of the history of one split ('train' or 'test'), empty before the first."""

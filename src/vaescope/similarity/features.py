@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.progress import follow
+from vaescope.progress import track
 from vaescope.similarity.groups import Group, blocks
 
 SUMMED = {"cpu": 512, "cuda": 4096}
@@ -38,7 +38,7 @@ def feature_products(
     found = torch.zeros(rows[-1][2].stop, others[-1][2].stop, dtype=torch.float64, device=device)
     steps = [(one, other) for number, one in enumerate(rows) for other in others[number if right is None else 0 :]]
     held: tuple[Run, Tensor] | None = None
-    for one, other in follow(steps, "comparing features", len(steps), long=long):
+    for one, other in track(steps, "comparing features", len(steps), long=long):
         if held is None or held[0] is not one:
             held = None  # the old block goes before the new one comes
             held = (one, _columns(one))

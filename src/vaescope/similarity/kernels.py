@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.progress import follow
+from vaescope.progress import track
 from vaescope.similarity.groups import Group, round_to_tf32
 
 ROWS = 64  # representations in one product: blocks of them let a symmetric matrix be half computed
@@ -35,7 +35,7 @@ def kernel_products(
     space = torch.empty(count * tile * tile, dtype=like.dtype, device=like.device)
     starts = range(0, items, tile)
     pairs = [(one, other) for one in starts for other in starts if other >= one]
-    for one, other in follow(pairs, "comparing kernels", len(pairs), long=long):
+    for one, other in track(pairs, "comparing kernels", len(pairs), long=long):
         weight = 1.0 if one == other else 2.0
         parts = (slice(one, min(one + tile, items)), slice(other, min(other + tile, items)))
         rows = _kernels(groups, *parts, space)

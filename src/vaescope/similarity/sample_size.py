@@ -13,8 +13,8 @@ from jaxtyping import Float
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError
-from vaescope.notebook import Shown
-from vaescope.progress import follow
+from vaescope.notebook import NotebookResult
+from vaescope.progress import track
 from vaescope.similarity.cka import LEAST_UNBIASED, linear_cka
 from vaescope.similarity.procrustes import procrustes
 from vaescope.similarity.tables import finite_pair
@@ -29,7 +29,7 @@ MEASURES: dict[str, Callable[[Any, Any], float]] = {
 
 
 @dataclass(frozen=True)
-class SampleSizeStudy(Shown):
+class SampleSizeStudy(NotebookResult):
     """The mean and the standard deviation of each measure over draws of so many items."""
 
     sizes: tuple[int, ...]
@@ -73,7 +73,7 @@ def sample_size_study(
     count = whole_number("repeats", repeats, 1)
     found = np.empty((len(MEASURES), len(chosen), count))
     draws = [(place, repeat) for place in range(len(chosen)) for repeat in range(count)]
-    for place, repeat in follow(draws, "similarity by number of items", len(draws), long=len(draws) > LONG):
+    for place, repeat in track(draws, "similarity by number of items", len(draws), long=len(draws) > LONG):
         order = np.random.default_rng((seed, repeat)).permutation(len(x))
         kept = torch.from_numpy(np.sort(order[: chosen[place]])).to(x.device)
         found[:, place, repeat] = [measure(x[kept], y[kept]) for measure in MEASURES.values()]

@@ -13,7 +13,7 @@ from torch import Tensor
 from vaescope.checks import finite_number
 from vaescope.codes import Representation
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import variable_type_codes
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.regime.combinations import types_of
@@ -22,7 +22,7 @@ from vaescope.similarity.tables import finite_pair
 
 
 @dataclass(frozen=True)
-class Conservation(Shown):
+class Conservation(NotebookResult):
     """Two models' numbers of latents by type: what the theorems predict from their similarity, and what is there.
 
     Attributes:

@@ -13,7 +13,7 @@ from vaescope.checks import whole_number
 from vaescope.data import open_dataset
 from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.objectives import Beta
 from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.sizing.downstream import predict
@@ -43,7 +43,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Elbow(Shown):
+class Elbow(NotebookResult):
     """Points by ascending size, the targets whose accuracy they hold, and the accuracy of the majority guess."""
 
     chosen: int | None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from vaescope.progress import Report
+from vaescope.progress import ProgressReport
 from vaescope.sizing.axes import Axis
 from vaescope.sizing.model_pool import Pool
 from vaescope.sizing.result import Answer
@@ -93,7 +93,7 @@ class _Search:
         return f"{axis.name} {low} to {high}, period {self.period}"
 
 
-def search_together(pool: Pool, quests: Sequence[tuple[Quest, int]], report: Report) -> tuple[Answer, ...]:
+def search_together(pool: Pool, quests: Sequence[tuple[Quest, int]], report: ProgressReport) -> tuple[Answer, ...]:
     """The answer of each quest with its seed: that of two successive periods, or that of the last one."""
     searches = [_Search(quest, seed) for quest, seed in quests]
     while asking := [one for one in searches if one.answer is None]:

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from vaescope.errors import RunError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.confidence import student_interval
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.search import SearchResult
@@ -39,7 +39,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Fondue(Shown):
+class Fondue(NotebookResult):
     """The number of latents (or the strength, with `over`), how sure it is, and what it rests on.
 
     `start` is where the search began and `dimension` the intrinsic dimension of the data, if that was where. A period

@@ -15,7 +15,7 @@ from typing import Any
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 
 Gap = Callable[[int], float]
 Gaps = Callable[[Sequence[int]], Mapping[int, float]]
@@ -26,7 +26,7 @@ REACH = 3  # doublings and halvings of the start that the first round may hold
 
 
 @dataclass(frozen=True)
-class SearchResult(Shown):
+class SearchResult(NotebookResult):
     """The number of latents found, the bracket around the crossing, and the gaps asked for, in order.
 
     The bracket is (l, u): l within the threshold or below every size of the search, u the next size, above the

@@ -1,18 +1,19 @@
-"""Studies: every table and figure of the five documents by its name, from runs to numbers beside the published ones."""
+"""Studies: every table and figure of the five documents by its name, from runs to a comparison with the published."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
-from vaescope.runs.options import choose_device
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
+from vaescope.studies.context import StudyContext, StudySettings
+from vaescope.studies.pieces import StudyPlan, parse_share
 from vaescope.studies.published import published_cells
-from vaescope.studies.study import Cell, Findings, Reproduction, Scale, Study
-from vaescope.sweeps.execute import single_thread
+from vaescope.studies.requests import Comparison, Measurement, StudyRun, Task, Values
+from vaescope.studies.running import StudyUnfinished, check_findings, find
+from vaescope.studies.running import plan as plan_pieces
+from vaescope.studies.study import Cell, Findings, Reproduction, Study
 
 # Each holds studies of one document, as `STUDIES`; adding one is a file and a line.
 MODULES = (
@@ -43,30 +44,53 @@ STUDIES: dict[str, Study] = {
 __all__ = [
     "STUDIES",
     "Cell",
+    "Comparison",
     "Findings",
     "Histograms",
     "Lines",
     "Matrix",
+    "Measurement",
     "Pictures",
     "Reproduction",
-    "Scale",
     "Study",
+    "StudyContext",
+    "StudyPlan",
+    "StudyRun",
+    "StudySettings",
+    "StudyUnfinished",
+    "Task",
+    "Values",
+    "plan",
     "reproduce",
 ]
 
 
-def reproduce(name: str, scale: str = "quick", **options: Any) -> Reproduction:
-    """Train what is missing of a study, measure, and set our numbers beside the published ones.
+def reproduce(
+    name: str, scale: str = "quick", *, minutes: float | None = None, piece: str | None = None, **settings: Any
+) -> Reproduction:
+    """Train what is missing of a study, measure it, and compare our numbers with the published ones.
 
-    `options` are those of `Scale`: seeds, share, data, runs, device, by, options, progress.
+    Results are kept as they are measured: the same call continues after a stop.
+
+    Args:
+        name: A study of `STUDIES`.
+        scale: 'quick' or 'paper'.
+        minutes: Time limit. Whole pieces are done until the next would not fit, then `StudyUnfinished` is raised.
+        piece: The share of the pieces that is done here, such as '3/8'. Default: all.
+        settings: Those of `StudySettings`: seeds, share, data, runs, results, device, engine, engine_options, progress.
     """
     study = lookup(STUDIES, name, "study")
-    chosen = Scale(scale, **options)
-    # Small nets gain nothing from more threads, and lose much to them.
-    with single_thread(choose_device(chosen.device)):
-        findings = study.work(chosen)
-    if not findings.cells:
-        why = "data must name some that" if chosen.data else "some of the data must be there that"
-        raise ConfigurationError(f"{why} {name} is about. {' '.join(findings.notes)}")
-    findings = replace(findings, notes=(*findings.notes, *chosen.check_names(name)))
-    return Reproduction(study, chosen, findings, published_cells(name))
+    chosen = StudySettings(scale, **settings)
+    share = None if piece is None else parse_share(piece)
+    findings, log = find(study, chosen, minutes=minutes, share=share)
+    check_findings(name, chosen, findings)
+    return Reproduction(study, chosen, findings, published_cells(name), log.scale_words(scale))
+
+
+def plan(name: str, scale: str = "quick", *, piece: str | None = None, **settings: Any) -> StudyPlan:
+    """The pieces of a study that are done and those that are missing, with an estimate of their minutes.
+
+    The arguments are those of `reproduce`. Nothing is trained.
+    """
+    study = lookup(STUDIES, name, "study")
+    return plan_pieces(study, StudySettings(scale, **settings), None if piece is None else parse_share(piece))

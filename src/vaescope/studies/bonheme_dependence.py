@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vaescope.data import Dataset
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
 from vaescope.regime import MeanAndSampled, mean_and_sampled
 from vaescope.regime.combinations import FULL, REPRESENTATIONS
@@ -23,16 +24,18 @@ from vaescope.studies.bonheme_settings import (
     THESIS,
     TITLES,
     Family,
+    asked_runs,
     codes_of,
     data_there,
     over,
     rows_of,
-    trained,
     types_of,
 )
-from vaescope.studies.bonheme_types import count_charts, counted
+from vaescope.studies.bonheme_types import asked_counts, count_cells, count_charts
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 
 # What is left of the codes -> the types that are kept; None keeps all.
 KEPT: dict[str, tuple[str, ...] | None] = {
@@ -56,30 +59,32 @@ PANELS = (
 )
 
 
-def dependence(scale: Scale) -> Findings:
+def dependence(context: StudyContext) -> Findings:
     """Figures 6.6 to 6.8: TC, MI and effective rank of all latents, without passive ones, and of active ones."""
-    notes: list[str] = []
-    there = data_there(scale, [name for name, _ in PANELS], notes)
-    panels = scale.pick([(name, (DIP_II, BETA_TC)) for name in there], [one for one in PANELS if one[0] in there])
-    cells = [cell for name, families in panels for family in families for cell in _measured(scale, family, name)]
-    return Findings(tuple(cells), tuple(_charts("Figures 6.6 to 6.8", cells)), tuple(notes))
+    there = data_there(context, [name for name, _ in PANELS])
+    panels: list[tuple[str, tuple[Family, ...]]] = [one for one in PANELS if one[0] in there]
+    if context.is_quick:
+        panels = [(name, (DIP_II, BETA_TC)) for name in there]
+    asked = [(family, name, _asked(context, family, name)) for name, families in panels for family in families]
+    cells = [cell for family, name, found in asked for cell in _cells(family, name, found)]
+    return Findings(tuple(cells), tuple(_charts("Figures 6.6 to 6.8", cells)))
 
 
-def annealed(scale: Scale) -> Findings:
+def annealed(context: StudyContext) -> Findings:
     """Figures B.1 to B.5: the annealed VAE has passive latents whatever its capacity, and they are correlated."""
-    notes: list[str] = []
-    cells: list[Cell] = []
-    numbers: list[Cell] = []
-    for name in data_there(scale, (DSPRITES, SCREAM, CARS), notes):
-        numbers += counted(scale, ANNEALED, name)
-        cells += _measured(scale, ANNEALED, name)
+    asked = {
+        name: (asked_counts(context, ANNEALED, name), _asked(context, ANNEALED, name))
+        for name in data_there(context, (DSPRITES, SCREAM, CARS))
+    }
+    cells = [cell for name, (_, found) in asked.items() for cell in _cells(ANNEALED, name, found)]
+    numbers = [cell for name, (found, _) in asked.items() for cell in count_cells(ANNEALED, name, found)]
     charts = (*count_charts("Figure B.1", numbers), *_charts("Figures B.2 to B.5", cells))
     kinds = [
         Cell({**_of(cell.of), "measure": f"{cell.of['type']} latents"}, cell.value, cell.sd, cell.count)
         for cell in numbers
         if cell.of["type"] != PASSIVE
     ]
-    return Findings((*cells, *kinds), charts, tuple(notes))
+    return Findings((*cells, *kinds), charts)
 
 
 def kept(found: MeanAndSampled, representation: str, types: tuple[str, ...] | None, measure: str) -> float | None:
@@ -94,27 +99,42 @@ def _of(of: Any) -> dict[str, Any]:
     return {**named, "representation": "both", "latents": "all"}
 
 
-def _measured(scale: Scale, family: Family, data: str) -> list[Cell]:
+def _asked(context: StudyContext, family: Family, data: str) -> dict[float, Values]:
+    runs = asked_runs(context, family, data)
+    return {strength: context.measured(own, DEPENDENCE) for strength, own in runs.items()}
+
+
+def _cells(family: Family, data: str, found: Mapping[float, Values]) -> list[Cell]:
     cells: list[Cell] = []
-    for strength, runs in trained(scale, family, data).items():
-        found = [_compared(scale, run) for run in runs]
+    for strength, values in found.items():
         of = {"data": TITLES[data], "objective": family.title, "strength": strength}
-        passive = [one.types.count(PASSIVE) for one in found]
-        cells.append(over({**_of(of), "measure": PASSIVES}, passive, ""))
+        cells.append(over({**_of(of), "measure": PASSIVES}, [one["passive"] for one in values], ""))
         for representation in REPRESENTATIONS:
             for latents, types in KEPT.items():
-                for title, measure in MEASURES.items():
+                for title in MEASURES:
                     if title == "effective rank" and types is not None:
                         continue  # relative to the latents it is of: the thesis compares it for all of them alone
                     where = {**of, "representation": representation, "latents": latents, "measure": title}
-                    values = [kept(one, representation, types, measure) for one in found]
-                    cells.append(over(where, values, "fewer than two such latents"))
+                    own = [one[representation][latents][title] for one in values]
+                    cells.append(over(where, own, "fewer than two such latents"))
     return cells
 
 
-def _compared(scale: Scale, run: Run) -> MeanAndSampled:
-    codes = codes_of(scale, run)
-    return mean_and_sampled(codes, types_of(codes))
+def _dependence(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """The number of passive latents, and the measures by representation and by what is kept of the latents."""
+    codes = codes_of(run, data, device)
+    found = mean_and_sampled(codes, types_of(codes))
+    measures: dict[str, Any] = {
+        representation: {
+            latents: {title: kept(found, representation, types, measure) for title, measure in MEASURES.items()}
+            for latents, types in KEPT.items()
+        }
+        for representation in REPRESENTATIONS
+    }
+    return {"passive": found.types.count(PASSIVE), **measures}
+
+
+DEPENDENCE = Measurement("dependence", _dependence)
 
 
 def _charts(figure: str, cells: Sequence[Cell]) -> list[Lines]:
@@ -128,7 +148,10 @@ def _charts(figure: str, cells: Sequence[Cell]) -> list[Lines]:
                     f"{figure}: {title}, {objective} on {data}",
                     f"The {title} of the mean and the sampled codes: all latents, without passive ones, active ones.",
                     [row for row in own if row["measure"] == title],
-                    *("strength", "value", "representation", "latents"),
+                    x="strength",
+                    y="value",
+                    by="representation",
+                    panel="latents",
                     x_title="strength",
                     y_title=title,
                 )
@@ -138,7 +161,8 @@ def _charts(figure: str, cells: Sequence[Cell]) -> list[Lines]:
                 f"{figure}: passive latents, {objective} on {data}",
                 "How many latents are passive, on average over seeds.",
                 [{**row, "strength": f"{row['strength']:g}"} for row in own if row["measure"] == PASSIVES],
-                *("strength", "value"),
+                x="strength",
+                y="value",
                 kind="bars",
                 x_title="strength",
                 y_title="passive latents",

@@ -9,15 +9,18 @@ import torch
 from torch import Tensor
 
 from vaescope.codes import Representation
+from vaescope.data import Dataset
 from vaescope.errors import DataError
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
 from vaescope.studies.bonheme_settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import histogram
+from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import Sweep
 
-BINS = 40
 PRIORS = {"0": False, "learned": True}
 SHEET: dict[str, Any] = {"name": "synthetic-nonlinear", "items": 4000}
 QUICK: dict[str, Any] = {
@@ -29,8 +32,13 @@ QUICK: dict[str, Any] = {
     "evaluate_every": 600,
 }
 MEASURES = (
-    *("squared mean", "variance", "prior variance", "variance over prior's", "correlation of prior and squared mean"),
-    *("largest |mean|", "largest prior variance"),
+    "squared mean",
+    "variance",
+    "prior variance",
+    "variance over prior's",
+    "correlation of prior and squared mean",
+    "largest |mean|",
+    "largest prior variance",
 )
 
 
@@ -40,66 +48,91 @@ def signature(codes: Representation, latent: int) -> dict[str, float]:
     mean = (codes.mean - prior_mean)[:, latent].double()
     variance, prior = codes.variance[:, latent].double(), prior_variance[:, latent].double()
     numbers = (
-        *(mean.square().mean(), variance.mean(), prior.mean(), (variance / prior).median()),
-        *(torch.corrcoef(torch.stack([prior, mean.square()]))[0, 1], mean.abs().max(), prior.max()),
+        mean.square().mean(),
+        variance.mean(),
+        prior.mean(),
+        (variance / prior).median(),
+        torch.corrcoef(torch.stack([prior, mean.square()]))[0, 1],
+        mean.abs().max(),
+        prior.max(),
     )
     return {name: float(number) for name, number in zip(MEASURES, numbers, strict=True)}
 
 
-def signatures(scale: Scale) -> Findings:
+def signatures(context: StudyContext) -> Findings:
     """Figures 5.1 to 5.4: posterior and prior of passive and of active latents, the prior's mean fixed or learned."""
+    asked = {prior: context.measured(_runs(context, learned), SIGNATURES) for prior, learned in PRIORS.items()}
     cells: list[Cell] = []
     charts: list[Histograms] = []
-    for prior, learned in PRIORS.items():
-        found = [codes_of(scale, run) for run in _trained(scale, learned)]
-        types = [types_of(codes) for codes in found]
-        of = {"data": scale.pick("synthetic sheet", "dSprites"), "prior mean": prior}
+    for prior, found in asked.items():
+        of = {"data": context.pick("synthetic sheet", "dSprites"), "prior mean": prior}
         for kind in VARIABLE_TYPES:
-            counts = [own.count(kind) for own in types]
+            counts = [one["types"].count(kind) for one in found]
             cells.append(over({**of, "type": kind, "measure": "latents"}, counts, ""))
             for name in MEASURES:
-                values = [_median(codes, own, kind, name) for codes, own in zip(found, types, strict=True)]
+                values = [_median(one, kind, name) for one in found]
                 cells.append(over({**of, "type": kind, "measure": name}, values, f"no latent was {kind}"))
-        charts += _histograms(found, types, prior)
-    notes = scale.pick(("Quick: a curved sheet in six dimensions, with two factors, in place of dSprites.",), ())
-    return Findings(tuple(cells), tuple(charts), notes)
+        charts += _histograms(found, prior)
+    if context.is_quick:
+        context.note("Quick: a curved sheet in six dimensions, with two factors, in place of dSprites.")
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _trained(scale: Scale, learned: bool) -> list[Run]:
+def _runs(context: StudyContext, learned: bool) -> list[StudyRun]:
     prior = {"name": "conditional", "learned_mean": learned}
-    settings = scale.pick(QUICK, {**PAPER, "steps": PAPER_STEPS})
-    member = scale.pick({"latents": 6, "learning_rate": 5e-3}, {"latents": 30, "learning_rate": 1e-4})
-    grid = {"seed": scale.seed_list(2, 1)}
-    data = scale.pick(SHEET, DSPRITES)
-    return scale.trained(Sweep(data, {"model": "identifiable", "prior": prior, **settings}, member, grid=grid))
+    settings = context.pick(QUICK, {**PAPER, "steps": PAPER_STEPS})
+    member = context.pick({"latents": 6, "learning_rate": 5e-3}, {"latents": 30, "learning_rate": 1e-4})
+    grid = {"seed": context.seed_list(2, 1)}
+    data = SHEET if context.is_quick else DSPRITES
+    return context.runs(Sweep(data, {"model": "identifiable", "prior": prior, **settings}, member, grid=grid))
 
 
-def _median(codes: Representation, types: tuple[str, ...], kind: str, name: str) -> float | None:
+def _signatures(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """Types and signatures of all latents, and histograms of the clearest passive and active one."""
+    codes = codes_of(run, data, device)
+    types = types_of(codes)
+    found: dict[str, Any] = {
+        "types": list(types),
+        "signatures": [signature(codes, place) for place in range(len(types))],
+    }
+    for kind in (PASSIVE, ACTIVE):
+        if kind in types:
+            place = _clearest(codes, types, kind)
+            prior_mean, prior_variance = _prior(codes)
+            parts = {
+                "posterior mean": codes.mean,
+                "posterior variance": codes.variance,
+                "prior mean": prior_mean,
+                "prior variance": prior_variance,
+            }
+            found[kind] = {"latent": place, **{name: histogram(table[:, place]) for name, table in parts.items()}}
+    return found
+
+
+SIGNATURES = Measurement("iVAE-signatures", _signatures)
+
+
+def _median(one: dict[str, Any], kind: str, name: str) -> float | None:
     """The median over the latents of a type; the largest where the number is one."""
-    own = [signature(codes, place)[name] for place, one in enumerate(types) if one == kind]
+    own = [found[name] for found, of in zip(one["signatures"], one["types"], strict=True) if of == kind]
     if not own:
         return None
     return max(own) if name.startswith("largest") else median(own)
 
 
-def _histograms(found: list[Representation], types: list[tuple[str, ...]], prior: str) -> list[Histograms]:
+def _histograms(found: Values, prior: str) -> list[Histograms]:
     """Of the most passive and the most active latent of the first seed that has one, by the posterior's variance."""
     figures = {("0", PASSIVE): "5.1", ("0", ACTIVE): "5.2", ("learned", PASSIVE): "5.3", ("learned", ACTIVE): "5.4"}
+    names = ["posterior mean", "posterior variance", *(["prior mean"] if prior == "learned" else []), "prior variance"]
     charts = []
     for kind in (PASSIVE, ACTIVE):
-        pair = next(((codes, own) for codes, own in zip(found, types, strict=True) if kind in own), None)
-        if pair is None:
+        one = next((one[kind] for one in found if kind in one), None)
+        if one is None:
             continue
-        codes, place = pair[0], _clearest(*pair, kind)
-        prior_mean, prior_variance = _prior(codes)
-        parts = {"posterior mean": codes.mean, "posterior variance": codes.variance}
-        parts |= {"prior mean": prior_mean} if prior == "learned" else {}
-        parts["prior variance"] = prior_variance
-        groups = {}
-        for name, table in parts.items():
-            tally, edges = torch.histogram(table[:, place].double(), BINS)
-            groups[name] = (edges.tolist(), tally.tolist())
-        title = f"Figure {figures[prior, kind]}: {kind} latent {place} of an identifiable VAE, prior's mean {prior}"
+        groups = {name: (one[name]["edges"], one[name]["counts"]) for name in names}
+        title = (
+            f"Figure {figures[prior, kind]}: {kind} latent {one['latent']} of an identifiable VAE, prior's mean {prior}"
+        )
         charts.append(Histograms(title, "How its numbers are spread over the items.", groups))
     return charts
 

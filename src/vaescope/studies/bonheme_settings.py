@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vaescope.codes import Representation
+from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.regime import variable_types
 from vaescope.runs import Run
-from vaescope.runs.options import choose_device
-from vaescope.runs.resolve import data_of, sample_items
-from vaescope.studies.study import Cell, Scale
+from vaescope.runs.resolve import sample_items
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import StudyRun
+from vaescope.studies.study import Cell
 from vaescope.sweeps.specification import Sweep
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
@@ -55,27 +57,27 @@ class Family:
     paper: tuple[float, ...]
     quick_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def objective(self, scale: Scale) -> dict[str, Any]:
+    def objective(self, context: StudyContext) -> dict[str, Any]:
         """The table that names it."""
-        return {"name": self.name, **scale.pick(self.quick_options, {})}
+        return {"name": self.name, **context.pick(self.quick_options, {})}
 
-    def strengths(self, scale: Scale) -> tuple[float, ...]:
+    def strengths(self, context: StudyContext) -> tuple[float, ...]:
         """From the weakest to the strongest, but for capacities, which weaken as they grow."""
-        return tuple(scale.pick(self.quick, self.paper))
+        return tuple(context.pick(self.quick, self.paper))
 
 
 BETA = Family("beta-VAE", "beta", "beta", (1, 4, 8), (1, 2, 4, 6, 8, 16))
 BETA_TC = Family("beta-TC VAE", "beta_tc", "beta", (1, 4, 10), (1, 2, 4, 6, 8, 10))
-FACTOR = Family(*("FactorVAE", "factor", "gamma"), (10, 100), (10, 20, 30, 40, 50, 100), {"critic_widths": [64, 64]})
+FACTOR = Family("FactorVAE", "factor", "gamma", (10, 100), (10, 20, 30, 40, 50, 100), {"critic_widths": [64, 64]})
 DIP_I = Family("DIP-VAE I", "dip_i", "lambda_off_diagonal", (1, 50), (1, 2, 5, 10, 20, 50))
 DIP_II = Family("DIP-VAE II", "dip_ii", "lambda_off_diagonal", (1, 10, 50), (1, 2, 5, 10, 20, 50))
 ANNEALED = Family(
-    *("annealed VAE", "annealed", "capacity"), (5, 10, 25), (5, 10, 25, 50, 75, 100), {"steps": QUICK_STEPS // 3}
+    "annealed VAE", "annealed", "capacity", (5, 10, 25), (5, 10, 25, 50, 75, 100), {"steps": QUICK_STEPS // 3}
 )
 
 
-def trained(
-    scale: Scale,
+def asked_runs(
+    context: StudyContext,
     family: Family,
     data: str,
     strengths: Sequence[float] | None = None,
@@ -83,37 +85,35 @@ def trained(
     seeds: int = 50,
     steps: int | None = None,
     settings: Mapping[str, Any] = PAPER,
-) -> dict[float, list[Run]]:
+) -> dict[float, list[StudyRun]]:
     """The runs of each strength, one for each seed; `seeds`, `steps` and `settings` are those of the paper."""
-    chosen = family.strengths(scale) if strengths is None else tuple(strengths)
-    given = scale.seed_list(2, seeds)
-    length = steps or scale.pick(QUICK_STEPS, PAPER_STEPS)
+    chosen = family.strengths(context) if strengths is None else tuple(strengths)
+    given = context.seed_list(2, seeds)
+    length = steps or context.pick(QUICK_STEPS, PAPER_STEPS)
     rows = {"log_every": length, "evaluate_every": length}  # a history costs small nets as much time as their steps
-    runs = scale.trained(
+    runs = context.runs(
         Sweep(
             data,
-            {**scale.pick({**QUICK, **rows}, settings), "steps": length},
-            {"latents": LATENTS, "learning_rate": scale.pick(5e-3, 1e-4)},
-            family.objective(scale),
+            {**context.pick({**QUICK, **rows}, settings), "steps": length},
+            {"latents": LATENTS, "learning_rate": context.pick(5e-3, 1e-4)},
+            family.objective(context),
             {f"objective.{family.strength}": list(chosen), "seed": given},
         )
     )
     return {strength: runs[place * len(given) :][: len(given)] for place, strength in enumerate(chosen)}
 
 
-def data_there(scale: Scale, names: Iterable[str], notes: list[str]) -> list[str]:
+def data_there(context: StudyContext, names: Iterable[str]) -> list[str]:
     """The data sets of the paper whose files are there, the others noted; digits at quick scale."""
-    if scale.pick(True, False):
-        notes.append("Quick: digits in place of dSprites and the other data of the thesis.")
+    if context.is_quick:
+        context.note("Quick: digits in place of dSprites and the other data of the thesis.")
         return [DIGITS]
-    return [name for name in names if scale.open(name, notes) is not None]
+    return [name for name in names if context.open(name) is not None]
 
 
-def codes_of(scale: Scale, run: Run, items: int = ITEMS) -> Representation:
-    """The codes of at most so many items of the data that a run was trained on."""
-    return encode(
-        run.model, sample_items(data_of(run, None), items, 0), device=choose_device(scale.device), progress=False
-    )
+def codes_of(run: Run, data: Dataset, device: str, items: int = ITEMS) -> Representation:
+    """The codes of at most `items` items."""
+    return encode(run.model, sample_items(data, items, 0), device=device, progress=False)
 
 
 def types_of(codes: Representation) -> tuple[str, ...]:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from vaescope.data import Dataset
 from vaescope.encoding import layer_similarity
 from vaescope.runs import Run
-from vaescope.runs.options import choose_device
-from vaescope.runs.resolve import data_of
 from vaescope.similarity import SimilarityMap, sample_size_study
 from vaescope.similarity.pairs import CKA, PROCRUSTES
 from vaescope.studies.bonheme_settings import (
@@ -30,11 +29,14 @@ from vaescope.studies.bonheme_settings import (
     THESIS,
     TITLES,
     Family,
+    asked_runs,
     data_there,
-    trained,
 )
 from vaescope.studies.charts import Lines, Matrix
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import map_of, plain_map
+from vaescope.studies.requests import Comparison, StudyRun, Values
+from vaescope.studies.study import Cell, Findings, Study
 
 FEATURES, REPEATS = 50, 5
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000)
@@ -57,22 +59,23 @@ class Models:
         when = "" if self.steps is None else f" at step {self.steps}"
         return f"{self.family.title} {self.strength:g}{when}"
 
-    def runs(self, scale: Scale, one: Comparison) -> list[Run]:
-        """Trained, the same five seeds for all, together with the other strengths that figures need."""
+    def runs(self, context: StudyContext, one: Heatmap) -> list[StudyRun]:
+        """The same five seeds for all, together with the other strengths that figures need."""
         settings = CONNECTED if one.net == FULLY else PAPER
-        given = self._together(scale, one)
-        return trained(scale, self.family, one.data, given, seeds=5, steps=self.steps, settings=settings)[self.strength]
+        given = self._together(context, one)
+        runs = asked_runs(context, self.family, one.data, given, seeds=5, steps=self.steps, settings=settings)
+        return runs[self.strength]
 
-    def _together(self, scale: Scale, one: Comparison) -> Sequence[float] | None:
-        if scale.pick(self.steps is None, False):
+    def _together(self, context: StudyContext, one: Heatmap) -> Sequence[float] | None:
+        if context.is_quick and self.steps is None:
             return None  # all that other studies need at quick scale
-        like = [other for other in scale.pick(_quick(), _paper()) if (other.data, other.net) == (one.data, one.net)]
+        like = [other for other in context.pick(_quick(), _paper()) if (other.data, other.net) == (one.data, one.net)]
         models = [models for other in like for models in (other.rows, other.columns)]
         return sorted({other.strength for other in models if (other.family, other.steps) == (self.family, self.steps)})
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Heatmap:
     """One heatmap: rows and columns are the layers of two groups of models."""
 
     figure: str
@@ -83,50 +86,50 @@ class Comparison:
     measure: str = CKA
 
 
-def _paper() -> tuple[Comparison, ...]:
+def _paper() -> tuple[Heatmap, ...]:
     """Figures 7.2 to 7.10; an epoch is one pass over all images in batches of 64, the last one all 300,000 steps."""
     early = {CARS: 25 * (17_568 // 64), DSPRITES: 2 * (737_280 // 64), NORB: 10 * (48_600 // 64)}
     one = {CARS: 17_568 // 64, NORB: 48_600 // 64}
     tc = Models(BETA_TC, 2, early[CARS]), Models(BETA_TC, 2)
     objectives = Models(BETA, 1), Models(DIP_II, 1)
     return (
-        Comparison("7.2b", CONV, DSPRITES, Models(DIP_II, 5, early[DSPRITES]), Models(DIP_II, 5)),
-        Comparison("7.3a", CONV, DSPRITES, Models(BETA, 1), Models(BETA, 8)),
-        Comparison("7.3b", CONV, DSPRITES, Models(DIP_II, 1), Models(DIP_II, 20)),
-        Comparison("7.4b", CONV, DSPRITES, *objectives),
-        Comparison("7.9a", FULLY, DSPRITES, Models(BETA, 1), Models(BETA, 8)),
-        Comparison("7.9b", FULLY, DSPRITES, Models(BETA, 1), Models(BETA, 16)),
-        Comparison("7.10b", FULLY, DSPRITES, *objectives),
-        Comparison("7.2a", CONV, CARS, *tc),
-        Comparison("7.4a", CONV, CARS, *objectives),
-        Comparison("7.5b", CONV, CARS, *tc, PROCRUSTES),
-        Comparison("7.6b", CONV, CARS, *objectives, PROCRUSTES),
-        Comparison("7.7a", CONV, CARS, Models(BETA, 1), Models(BETA, 1)),
-        Comparison("7.7b", CONV, CARS, Models(BETA, 8), Models(BETA, 8)),
-        Comparison("7.7c", CONV, CARS, Models(BETA, 1), Models(BETA, 1), PROCRUSTES),
-        Comparison("7.7d", CONV, CARS, Models(BETA, 8), Models(BETA, 8), PROCRUSTES),
-        Comparison("7.10a", FULLY, CARS, *objectives),
-        Comparison("7.2c", CONV, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
-        Comparison("7.4c", CONV, NORB, *objectives),
-        Comparison("7.8a", FULLY, NORB, Models(ANNEALED, 5, one[NORB]), Models(ANNEALED, 5)),
-        Comparison("7.8b", FULLY, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
-        Comparison("7.10c", FULLY, NORB, *objectives),
+        Heatmap("7.2b", CONV, DSPRITES, Models(DIP_II, 5, early[DSPRITES]), Models(DIP_II, 5)),
+        Heatmap("7.3a", CONV, DSPRITES, Models(BETA, 1), Models(BETA, 8)),
+        Heatmap("7.3b", CONV, DSPRITES, Models(DIP_II, 1), Models(DIP_II, 20)),
+        Heatmap("7.4b", CONV, DSPRITES, *objectives),
+        Heatmap("7.9a", FULLY, DSPRITES, Models(BETA, 1), Models(BETA, 8)),
+        Heatmap("7.9b", FULLY, DSPRITES, Models(BETA, 1), Models(BETA, 16)),
+        Heatmap("7.10b", FULLY, DSPRITES, *objectives),
+        Heatmap("7.2a", CONV, CARS, *tc),
+        Heatmap("7.4a", CONV, CARS, *objectives),
+        Heatmap("7.5b", CONV, CARS, *tc, PROCRUSTES),
+        Heatmap("7.6b", CONV, CARS, *objectives, PROCRUSTES),
+        Heatmap("7.7a", CONV, CARS, Models(BETA, 1), Models(BETA, 1)),
+        Heatmap("7.7b", CONV, CARS, Models(BETA, 8), Models(BETA, 8)),
+        Heatmap("7.7c", CONV, CARS, Models(BETA, 1), Models(BETA, 1), PROCRUSTES),
+        Heatmap("7.7d", CONV, CARS, Models(BETA, 8), Models(BETA, 8), PROCRUSTES),
+        Heatmap("7.10a", FULLY, CARS, *objectives),
+        Heatmap("7.2c", CONV, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
+        Heatmap("7.4c", CONV, NORB, *objectives),
+        Heatmap("7.8a", FULLY, NORB, Models(ANNEALED, 5, one[NORB]), Models(ANNEALED, 5)),
+        Heatmap("7.8b", FULLY, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
+        Heatmap("7.10c", FULLY, NORB, *objectives),
     )
 
 
-def _quick() -> tuple[Comparison, ...]:
+def _quick() -> tuple[Heatmap, ...]:
     epochs = Models(DIP_II, 1, QUICK_STEPS // 8), Models(DIP_II, 1)
     strengths, objectives = (Models(BETA, 1), Models(BETA, 8)), (Models(BETA, 1), Models(DIP_II, 1))
     return (
-        Comparison("7.8", FULLY, DIGITS, *epochs),
-        Comparison("7.9", FULLY, DIGITS, *strengths),
-        Comparison("7.10", FULLY, DIGITS, *objectives),
-        Comparison("7.5", FULLY, DIGITS, *epochs, PROCRUSTES),
-        Comparison("7.6", FULLY, DIGITS, *objectives, PROCRUSTES),
+        Heatmap("7.8", FULLY, DIGITS, *epochs),
+        Heatmap("7.9", FULLY, DIGITS, *strengths),
+        Heatmap("7.10", FULLY, DIGITS, *objectives),
+        Heatmap("7.5", FULLY, DIGITS, *epochs, PROCRUSTES),
+        Heatmap("7.6", FULLY, DIGITS, *objectives, PROCRUSTES),
     )
 
 
-def sample_sizes(scale: Scale) -> Findings:
+def sample_sizes(context: StudyContext) -> Findings:
     """Figure 7.1: CKA and Procrustes of matrices that share a part of their features, against the number of items."""
     random = np.random.default_rng(0)
     a = random.standard_normal((SIZES[-1], FEATURES))
@@ -151,7 +154,11 @@ def sample_sizes(scale: Scale) -> Findings:
         "Figure 7.1: similarity against the number of items",
         "Source: both agree where 80 or 50% of the features are common; where none is, Procrustes is far too high.",
         rows,
-        *("items", "mean", "measure", "pair", "deviation"),
+        x="items",
+        y="mean",
+        by="measure",
+        panel="pair",
+        sd="deviation",
         x_title="items",
         y_title="similarity",
         log_x=True,
@@ -159,38 +166,36 @@ def sample_sizes(scale: Scale) -> Findings:
     return Findings(cells, (chart,))
 
 
-def heatmaps(scale: Scale) -> Findings:
+def heatmaps(context: StudyContext) -> Findings:
     """Figures 7.2 to 7.10: layers early and late in training, of two strengths, of two objectives, of two nets."""
-    notes: list[str] = []
-    wanted = scale.pick(_quick(), _paper())
-    there = data_there(scale, dict.fromkeys(one.data for one in wanted), notes)
+    wanted = context.pick(_quick(), _paper())
+    there = data_there(context, dict.fromkeys(one.data for one in wanted))
+    asked = [(one, _asked(context, one)) for one in wanted if one.data in there]
     cells: list[Cell] = []
     charts: list[Matrix] = []
-    for one in wanted:
-        if one.data in there:
-            found = compared(scale, one.rows.runs(scale, one), _columns(scale, one), one.measure)
-            name = NAMES[one.measure]
-            pair = f"{one.rows.title} against {one.columns.title}"
-            of = {"figure": one.figure, "net": one.net, "data": TITLES[one.data], "models": pair, "measure": name}
-            cells += layer_cells(of, found)
-            charts.append(heatmap(f"Figure {one.figure}: {pair}, {one.net} nets on {TITLES[one.data]}", found))
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+    for one, values in asked:
+        found = map_of(values[0])
+        name = NAMES[one.measure]
+        pair = f"{one.rows.title} against {one.columns.title}"
+        of = {"figure": one.figure, "net": one.net, "data": TITLES[one.data], "models": pair, "measure": name}
+        cells += layer_cells(of, found)
+        charts.append(heatmap(f"Figure {one.figure}: {pair}, {one.net} nets on {TITLES[one.data]}", found))
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _columns(scale: Scale, one: Comparison) -> list[Run] | None:
-    return None if one.columns == one.rows else one.columns.runs(scale, one)
+def _asked(context: StudyContext, one: Heatmap) -> Values:
+    groups = [one.rows.runs(context, one)]
+    if one.columns != one.rows:
+        groups.append(one.columns.runs(context, one))
+    options = {"measure": one.measure, "items": context.pick(500, 5000)}
+    return context.compared(groups, Comparison("layer-similarity", _layers, options))
 
 
-def compared(scale: Scale, rows: list[Run], columns: list[Run] | None, measure: str) -> SimilarityMap:
+def _layers(groups: list[list[Run]], data: Dataset, device: str, measure: str, items: int) -> dict[str, Any]:
     """Every layer against every layer, over all pairs of seeds (eq. 7.9)."""
-    return layer_similarity(
-        [run.model for run in rows],
-        None if columns is None else [run.model for run in columns],
-        data_of(rows[0], None),
-        measure=measure,
-        items=scale.pick(500, 5000),
-        device=choose_device(scale.device),
-    )
+    sides = [[run.model for run in group] for group in groups]
+    columns = sides[1] if len(sides) > 1 else None
+    return plain_map(layer_similarity(sides[0], columns, data, measure=measure, items=items, device=device))
 
 
 def layer_cells(of: dict[str, Any], found: SimilarityMap) -> list[Cell]:
@@ -213,7 +218,7 @@ def layer_cells(of: dict[str, Any], found: SimilarityMap) -> list[Cell]:
 
 
 def map_cell(of: dict[str, Any], value: float, found: SimilarityMap) -> Cell:
-    """A number from a map, which is a mean over so many pairs of models."""
+    """A number from a map, with the number of pairs of models that it is a mean over."""
     return replace(Cell.over(of, [value]), count=int(found.pairs.max()))
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from vaescope.data import Dataset
 from vaescope.dimension import estimate, mle, neighbours
 from vaescope.encoding import activations, encode
 from vaescope.errors import DataError
 from vaescope.objectives import OBJECTIVES
 from vaescope.regime.combinations import MEAN, SAMPLED
 from vaescope.runs import Run
-from vaescope.runs.measurements import MeasurementSpec, measure
-from vaescope.runs.options import choose_device
 from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme_sizes_elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme_sizes_search import DSPRITES, Subject, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import regime
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import Sweep, data_name
 
 K = 20
@@ -29,21 +31,20 @@ EPOCHS = (2, 5, 10), (1, 2, 4, 8, 16, 28)
 LATENTS = 4, 10  # of figure 8.11
 
 
-def figure_8_4(scale: Scale) -> Findings:
+def figure_8_4(context: StudyContext) -> Findings:
     """Estimates by two averagings for several k, and TwoNN, of each data set (figure 8.4)."""
-    notes: list[str] = []
     cells: list[Cell] = []
-    for subject in subjects(scale, notes):
+    for subject in subjects(context):
         values: dict[tuple[str, int], list[float]] = {}
-        for seed in scale.seed_list(*REPEATS):
-            items = subject.data.draw(scale.pick(*ITEMS), seed)
-            found = estimate(items, device=choose_device(scale.device))
+        for seed in context.seed_list(*REPEATS):
+            items = subject.data.draw(context.pick(*ITEMS), seed)
+            found = estimate(items, device=context.device)
             for name, swept in ((INVERSES, found.mackay_ghahramani), (ESTIMATES, found.levina_bickel)):
                 for one in swept.estimates:
                     values.setdefault((name, one.k), []).append(one.dimension)
             values.setdefault((TWONN, 2), []).append(found.twonn.dimension)
             if found.infinite:
-                notes.append(
+                context.note(
                     f"{subject.label}: equally far neighbours leave no mean of estimates at k {found.infinite}."
                 )
         cells += [
@@ -52,74 +53,85 @@ def figure_8_4(scale: Scale) -> Findings:
     rows = [{**cell.of, "dimension": cell.value, "sd": cell.sd} for cell in cells]
     sentence = "Source: the estimates settle as more neighbours are used; TwoNN uses two."
     chart = Lines("Intrinsic dimension of the data", sentence, rows, "k", "dimension", "estimator", "data")
-    return Findings(tuple(cells), (chart,) if rows else (), tuple(dict.fromkeys(notes)))
+    return Findings(tuple(cells), (chart,) if rows else ())
 
 
-def figures_8_9_to_8_11(scale: Scale) -> Findings:
+def figures_8_9_to_8_11(context: StudyContext) -> Findings:
     """Dimensions of mean and sampled codes and types of latents by size, and dimensions of layers during training."""
-    notes: list[str] = []
+    requests = [
+        (subject, _asked_by_size(context, subject), _asked_during_training(context, subject))
+        for subject in subjects(context, context.pick(VAES.quick_names, VAES.names))
+    ]
     cells: list[Cell] = []
-    for subject in subjects(scale, notes, scale.pick(VAES.quick_names, VAES.names)):
-        runs = scale.trained(sweep_of(scale, subject, VAES))
-        seeds = len(scale.seed_list(*SEEDS))
-        groups = [runs[first : first + seeds] for first in range(0, len(runs), seeds)]
-        for size, group in zip(sizes_of(scale, subject), groups, strict=True):
-            cells += _of_codes(scale, subject, size, group) + _of_types(subject, size, group)
-        cells += _during_training(scale, subject)
-    return Findings(tuple(cells), tuple(_charts(cells)) if cells else (), tuple(notes))
+    for subject, by_size, during in requests:
+        for size, (dimensions, types) in by_size.items():
+            for name in (MEAN, SAMPLED):
+                cells.append(Cell.over(_of("8.9", subject, name, size), [one[name] for one in dimensions]))
+            for name in TYPES:
+                cells.append(Cell.over(_of("8.10", subject, name, size), [float(one[name] or 0) for one in types]))
+        cells += _layer_cells(context, subject, during)
+    return Findings(tuple(cells), tuple(_charts(cells)) if cells else ())
 
 
-def _of_codes(scale: Scale, subject: Subject, size: int, runs: Sequence[Run]) -> list[Cell]:
-    """Figure 8.9: both dimensions, as the gap of FONDUE_IDE takes them."""
-    items = subject.data.draw(scale.pick(*ITEMS))
-    readings = []
-    for run in runs:
-        model = run.model
-        codes = encode(model, items, device=choose_device(scale.device), progress=False)
-        readings.append(IntrinsicDimension(k=K)(Evidence(model, items, codes)))
-    values = {MEAN: [one.subtrahend for one in readings], SAMPLED: [one.minuend for one in readings]}
-    return [Cell.over(_of("8.9", subject, name, size), own) for name, own in values.items()]
+def _asked_by_size(context: StudyContext, subject: Subject) -> dict[int, tuple[Values, Values]]:
+    """Dimensions of codes (figure 8.9) and types of latents (figure 8.10) for each number of latents."""
+    runs = context.runs(sweep_of(context, subject, VAES))
+    seeds = len(context.seed_list(*SEEDS))
+    dimensions = Measurement("code-dimensions", _code_dimensions, {"items": context.pick(*ITEMS), "k": K})
+    return {
+        size: (context.measured(own, dimensions), context.measured(own, regime()))
+        for at, size in enumerate(sizes_of(context, subject))
+        for own in [runs[at * seeds : (at + 1) * seeds]]
+    }
 
 
-def _of_types(subject: Subject, size: int, runs: Sequence[Run]) -> list[Cell]:
-    """Figure 8.10."""
-    found = [measure(run, MeasurementSpec()) for run in runs]
-    return [Cell.over(_of("8.10", subject, name, size), [float(one[name] or 0) for one in found]) for name in TYPES]
+def _code_dimensions(run: Run, data: Dataset, device: str, items: int, k: int) -> dict[str, float]:
+    """Both dimensions, as the gap of FONDUE_IDE takes them."""
+    probe = data.draw(items)
+    codes = encode(run.model, probe, device=device, progress=False)
+    found = IntrinsicDimension(k=k)(Evidence(run.model, probe, codes))
+    return {MEAN: found.subtrahend, SAMPLED: found.minuend}
 
 
-def _during_training(scale: Scale, subject: Subject) -> list[Cell]:
+def _asked_during_training(context: StudyContext, subject: Subject) -> dict[float, Values]:
     """Figure 8.11: runs that end after more and more epochs are one training seen at those times."""
-    latents, cells = scale.pick(*LATENTS), []
-    for count in scale.pick(*EPOCHS):
+    # The widest layers have 32,768 features.
+    options = {"items": context.pick(ITEMS[0], ITEMS[1] // 2), "k": K}
+    found: dict[float, Values] = {}
+    for count in context.pick(*EPOCHS):
         sweep = Sweep(
             subject.source,
-            {**settings_of(scale), "monitor_every": 0, "epochs": count},
-            {"learning_rate": rate_of(scale), "latents": latents},
+            {**settings_of(context), "monitor_every": 0, "epochs": count},
+            {"learning_rate": rate_of(context), "latents": context.pick(*LATENTS)},
             OBJECTIVES.plain(VAES.objective),
-            {"seed": scale.seed_list(*SEEDS)},
+            {"seed": context.seed_list(*SEEDS)},
         )
-        values: dict[str, list[float]] = {}
-        for run in scale.trained(sweep):
-            for layer, dimension in _of_layers(scale, subject, run).items():
-                values.setdefault(layer, []).append(dimension)
-        epochs = scale.cut({"epochs": count}, data_name(subject.source))["epochs"]
-        cells += [Cell.over(_of("8.11", subject, layer, latents, epochs), own) for layer, own in values.items()]
-    return cells
-
-
-def _of_layers(scale: Scale, subject: Subject, run: Run) -> dict[str, float]:
-    """The dimension of what each layer makes of the same items; not a number where it makes the same of all."""
-    device, found = choose_device(scale.device), {}
-    outputs = activations(run.model, subject.data, items=scale.pick(ITEMS[0], ITEMS[1] // 2), device=device)
-    for layer, values in outputs.items():
-        try:
-            found[layer] = mle(neighbours(values, K, device), K, subsamples=1).dimension
-        except DataError:
-            found[layer] = float("nan")
+        epochs = context.cut({"epochs": count}, data_name(subject.source))["epochs"]
+        found[epochs] = context.measured(context.runs(sweep), Measurement("layer-dimensions", _of_layers, options))
     return found
 
 
-def _of(figure: str, subject: Subject, part: str, latents: int, epochs: int | None = None) -> dict[str, Any]:
+def _layer_cells(context: StudyContext, subject: Subject, during: dict[float, Values]) -> list[Cell]:
+    cells = []
+    for epochs, values in during.items():
+        for layer in values[0]:
+            own = [float("nan") if one[layer] is None else one[layer] for one in values]
+            cells.append(Cell.over(_of("8.11", subject, layer, context.pick(*LATENTS), epochs), own))
+    return cells
+
+
+def _of_layers(run: Run, data: Dataset, device: str, items: int, k: int) -> dict[str, float | None]:
+    """The dimension of each layer's activations of the same items; None where they do not vary."""
+    found: dict[str, float | None] = {}
+    for layer, values in activations(run.model, data, items=items, device=device).items():
+        try:
+            found[layer] = mle(neighbours(values, k, device), k, subsamples=1).dimension
+        except DataError:
+            found[layer] = None
+    return found
+
+
+def _of(figure: str, subject: Subject, part: str, latents: int, epochs: float | None = None) -> dict[str, Any]:
     return {"figure": figure, "data": subject.label, "of": part, "latents": latents, "epochs": epochs}
 
 

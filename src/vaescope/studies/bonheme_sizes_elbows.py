@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from vaescope.data import Dataset
+from vaescope.data.dataset import describe
 from vaescope.objectives import DIPII, OBJECTIVES, Beta
-from vaescope.runs.configuration import hash_of
-from vaescope.sizing import Elbow, elbow
-from vaescope.sizing.store import CHECK_FILE, CHECK_PREFIX
+from vaescope.runs import Run
+from vaescope.runs.options import FitOptions
+from vaescope.sizing import Elbow
+from vaescope.sizing.downstream import predict
+from vaescope.sizing.elbow import Point
 from vaescope.studies.bonheme_sizes_search import (
     CELEBA,
     DSPRITES,
@@ -21,15 +23,18 @@ from vaescope.studies.bonheme_sizes_search import (
     SPREAD,
     SYMSOL,
     TRACE,
+    Asked,
     Question,
     Subject,
-    answered,
+    asked,
     rate_of,
     settings_of,
     subjects,
 )
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import Sweep
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32, 42)
@@ -64,65 +69,77 @@ PANELS = (
 )
 
 
-def sizes_of(scale: Scale, subject: Subject) -> tuple[int, ...]:
+def sizes_of(context: StudyContext, subject: Subject) -> tuple[int, ...]:
     """The numbers of latents that are trained."""
-    return scale.pick(QUICK_SIZES, LARGE_SIZES if subject.label == CELEBA else SIZES)
+    return context.pick(QUICK_SIZES, LARGE_SIZES if subject.label == CELEBA else SIZES)
 
 
-def sweep_of(scale: Scale, subject: Subject, panel: Panel) -> Sweep:
+def sweep_of(context: StudyContext, subject: Subject, panel: Panel) -> Sweep:
     """A model of each size and seed."""
     model = {"model": "autoencoder"} if panel.autoencoder else {}
     # Collapse is looked at when all is trained, and no surprise here: nobody need be warned of it on the way.
-    training = {"steps": scale.pick(*STEPS), "monitor_every": 0}
+    training = {"steps": context.pick(*STEPS), "monitor_every": 0}
     return Sweep(
         subject.source,
-        {**settings_of(scale, panel.connected), **model, **training},
-        {"learning_rate": rate_of(scale)},
+        {**settings_of(context, panel.connected), **model, **training},
+        {"learning_rate": rate_of(context)},
         OBJECTIVES.plain(panel.objective),
-        {"latents": sizes_of(scale, subject), "seed": scale.seed_list(*SEEDS)},
+        {"latents": sizes_of(context, subject), "seed": context.seed_list(*SEEDS)},
     )
 
 
-def figures_8_5_to_8_8(scale: Scale) -> Findings:
+def figures_8_5_to_8_8(context: StudyContext) -> Findings:
     """Reconstruction loss and accuracy of VAEs, autoencoders, other objectives and nets by their number of latents."""
-    notes: list[str] = []
+    requests = [
+        (panel, subject, _asked_marks(context, subject, panel), _asked_losses(context, subject, panel))
+        for panel in PANELS
+        for subject in subjects(context, context.pick(panel.quick_names, panel.names))
+    ]
     cells: list[Cell] = []
-    for panel in PANELS:
-        for subject in subjects(scale, notes, scale.pick(panel.quick_names, panel.names)):
-            marks = _marks(scale, subject, panel)
-            check = _checked(scale, subject, panel, round(fmean(marks[METHODS[TRACE]])))
-            cells += _cells({"figure": panel.figure, "model": panel.model, "data": subject.label}, check, marks)
-            notes.append(f"figure {panel.figure}, {panel.model}, {subject.label}: {check.summary()}")
-    return Findings(tuple(cells), tuple(_charts(cells)) if cells else (), tuple(dict.fromkeys(notes)))
+    for panel, subject, search, losses in requests:
+        answers = search.found()
+        marks = {METHODS[question.gap]: found.values for question, found in answers.items()}
+        check = _elbow(context, subject, losses, max(1, round(fmean(marks[METHODS[TRACE]]))))
+        cells += _cells({"figure": panel.figure, "model": panel.model, "data": subject.label}, check, marks)
+        context.note(f"figure {panel.figure}, {panel.model}, {subject.label}: {check.summary()}")
+    return Findings(tuple(cells), tuple(_charts(cells)) if cells else ())
 
 
-def _marks(scale: Scale, subject: Subject, panel: Panel) -> dict[str, list[float]]:
-    """What the searches answer to each seed: on average the vertical lines of the figures."""
-    questions = {METHODS[gap]: Question(gap, panel.objective) for gap in panel.gaps}
-    found = answered(scale, subject, list(questions.values()), connected=panel.connected)
-    return {name: found[question].values for name, question in questions.items()}
+def _asked_marks(context: StudyContext, subject: Subject, panel: Panel) -> Asked:
+    """The searches whose answers, averaged over seeds, are the vertical lines of the figures."""
+    questions = [Question(gap, panel.objective) for gap in panel.gaps]
+    return asked(context, subject, questions, connected=panel.connected)
 
 
-def _checked(scale: Scale, subject: Subject, panel: Panel, chosen: int) -> Elbow:
-    """The elbow check of the runs, which is kept beside them: its classifiers take longer to train than small runs."""
-    sweep = scale.shortened(sweep_of(scale, subject, panel))
-    runs = scale.trained(sweep_of(scale, subject, panel))
-    file = Path(scale.runs) / f"{CHECK_PREFIX}{hash_of(sorted(run.id for run in runs))}" / CHECK_FILE
-    chosen = max(1, chosen)
-    if file.is_file():
-        return replace(Elbow.from_plain(json.loads(file.read_text(encoding="utf-8"))), chosen=chosen)
-    where = {"runs": scale.runs, "device": scale.device, "progress": scale.progress}
-    return elbow(
-        subject.data,
-        sweep.grid["latents"],
-        chosen,
-        objective=panel.objective,
-        learning_rate=rate_of(scale),
-        seeds=sweep.grid["seed"],
-        items=scale.pick(200, 10_000),
-        **sweep.settings,
-        **where,
-    )
+def _asked_losses(context: StudyContext, subject: Subject, panel: Panel) -> Values:
+    """Loss and accuracy of a model of each size and seed."""
+    runs = context.runs(sweep_of(context, subject, panel))
+    return context.measured(runs, Measurement("loss-and-accuracy", _loss, {"items": context.pick(200, 10_000)}))
+
+
+def _loss(run: Run, data: Dataset, device: str, items: int) -> dict[str, Any]:
+    """The reconstruction loss on held-out items, and how well boosted trees predict factors and labels from means."""
+    split = run.configuration.split
+    settings = FitOptions(held_out=split.held_out, split_seed=split.seed, device=device, progress=False)
+    found = predict([run], data, settings, items)
+    return {
+        "latents": run.configuration.member.latents,
+        "loss": float(run.last("test")["reconstruction"]),
+        "accuracy": found.accuracies[0] if found.accuracies else None,
+        "targets": list(found.targets),
+        "majority": found.majority,
+    }
+
+
+def _elbow(context: StudyContext, subject: Subject, values: Values, chosen: int) -> Elbow:
+    """The elbow check of the measured losses."""
+    points = []
+    for size in sizes_of(context, subject):
+        own = [one for one in values if one["latents"] == size]
+        accuracies = tuple(one["accuracy"] for one in own if one["accuracy"] is not None)
+        points.append(Point(size, tuple(one["loss"] for one in own), accuracies or None))
+    first = values[0]
+    return Elbow(chosen, tuple(points), tuple(first["targets"]), first["majority"], describe(subject.data))
 
 
 def _cells(of: dict[str, Any], check: Elbow, marks: dict[str, list[float]]) -> list[Cell]:

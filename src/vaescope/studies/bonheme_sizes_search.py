@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,15 +14,19 @@ from vaescope.data import Dataset
 from vaescope.data.dataset import describe
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.progress import progress_bar
+from vaescope.runs.configuration import hash_of
 from vaescope.runs.locks import locked
-from vaescope.runs.options import choose_device
-from vaescope.sizing import Answer, Latents, binary_search, search
+from vaescope.sizing import Latents, binary_search, search
+from vaescope.sizing.gaps import GAPS as GAP_KINDS
 from vaescope.sizing.gaps import Gap, Information, IntrinsicDimension, Trace
 from vaescope.sizing.model_pool import Pool, Setup
 from vaescope.sizing.multi_seed import Quest, search_together
-from vaescope.sizing.setup import beginning, chosen_settings, folder_of, seats_for, shared_setup
+from vaescope.sizing.setup import Begin, beginning, chosen_settings, folder_of, seats_for, shared_setup
 from vaescope.sizing.store import Readings, States, keep_time
-from vaescope.studies.study import Cell, Scale
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Task, Values
+from vaescope.studies.results import Result, ResultKey
+from vaescope.studies.study import Cell
 from vaescope.training import Member
 
 TRACE, INFORMATION, SPREAD, DIMENSION = "trace", "sorted information", "information", "dimension"
@@ -36,6 +41,8 @@ GAPS: dict[str, Gap] = {
 SEEDS = 2, 10
 LARGEST = 8, 200  # at quick scale all sizes are trained at once, which a small net does in the time of one
 SYMSOL, DSPRITES, CELEBA = "Symsol", "dSprites", "Celeba"
+# Models and periods that one seed of a search trains for one objective, about.
+SEARCH_MODELS, SEARCH_PERIODS = 10, 3
 LATENTS, MODELS, EPOCHS, MINUTES = "latents", "models", "epochs", "minutes"
 # What stands for each data set of the thesis at quick scale, and where the thesis' own is.
 GAUSSIAN = {"name": "gaussian-manifold", "ambient": 12, "items": 1500}
@@ -57,15 +64,16 @@ class Subject:
     data: Dataset = field(repr=False)
 
 
-def subjects(scale: Scale, notes: list[str], names: Sequence[str] = (SYMSOL, DSPRITES, CELEBA)) -> list[Subject]:
+def subjects(context: StudyContext, names: Sequence[str] = (SYMSOL, DSPRITES, CELEBA)) -> list[Subject]:
     """The data sets of the thesis whose files are there, or those that stand in for them at quick scale."""
     found = []
     for name in names:
-        label, source = scale.pick(STAND_INS[name], (name, {"name": SOURCES[name]}))
+        label, source = STAND_INS[name] if context.is_quick else (name, {"name": SOURCES[name]})
         options = {option: value for option, value in source.items() if option != "name"}
-        data = scale.open(source["name"], notes, **options)
+        data = context.open(source["name"], **options)
         if data is not None:
-            notes += scale.pick([STOOD_IN.format(label, name)], [])
+            if context.is_quick:
+                context.note(STOOD_IN.format(label, name))
             found.append(Subject(label, source, data))
     return found
 
@@ -80,10 +88,20 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the seeds answered: a period is so many steps, an epoch so many, and a step of a model took so long."""
+class SeedAnswer:
+    """One seed's final answer, the periods of training that it took, and whether it converged."""
 
-    answers: tuple[Answer, ...]
+    seed: int
+    value: float
+    periods: int
+    stable: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """Per-seed answers, where the search began, its limit, steps per period and epoch, seconds per model and step."""
+
+    answers: tuple[SeedAnswer, ...]
     start: int
     largest: int
     period: int
@@ -124,78 +142,164 @@ class Found:
         return [*cells, Cell({**of, "measure": MINUTES}, minutes, None, len(self.answers), note)]
 
 
-def settings_of(scale: Scale, connected: bool = False) -> dict[str, Any]:
+def settings_of(context: StudyContext, connected: bool = False) -> dict[str, Any]:
     """Settings of the models: those of tables D.1 to D.3, or small nets."""
-    cuda = choose_device(scale.device).startswith("cuda")
-    tanh = {"encoder_widths": [32], "decoder_widths": [32], "decoder_activation": "tanh"}
-    quick = {"name": "mlp", **(tanh if connected else {"encoder_widths": [32], "decoder_widths": [32]})}
+    cuda = context.device.startswith("cuda")
+    net: dict[str, Any] = {"name": "fully_connected" if connected else "conv"}
+    if context.is_quick:
+        net = {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32]}
+        net |= {"decoder_activation": "tanh"} if connected else {}
     return {
-        "net": scale.pick(quick, {"name": "fully_connected" if connected else "conv"}),
-        "batch": scale.pick(32, 64),
-        "precision": scale.pick("float32", "bfloat16" if cuda else "float32"),
+        "net": net,
+        "batch": context.pick(32, 64),
+        "precision": context.pick("float32", "bfloat16" if cuda else "float32"),
         "held_out": 0.1,
     }
 
 
-def rate_of(scale: Scale) -> float:
+def rate_of(context: StudyContext) -> float:
     """The learning rate (table D.1)."""
-    return scale.pick(1e-2, 1e-4)
+    return context.pick(1e-2, 1e-4)
 
 
-def answered(
-    scale: Scale, subject: Subject, questions: Sequence[Question], *, connected: bool = False
-) -> dict[Question, Found]:
-    """The answers to all questions, from models trained together; what was read before is not trained again."""
-    settings = {**settings_of(scale, connected), "device": scale.device, "progress": scale.progress}
-    chosen = chosen_settings(settings)
-    training, _ = chosen.split().of(subject.data)
-    setup = shared_setup(chosen, training, scale.pick(300, None), scale.pick(4, 6), scale.pick(500, 10_000))
-    plain = [question for question in questions if question.objective == Beta(1.0)]
+@dataclass(frozen=True)
+class Search:
+    """Searches of one data set that share their models: what is asked, with which gaps models are measured."""
+
+    context: StudyContext = field(repr=False)
+    subject: Subject
+    connected: bool
+    questions: tuple[Question, ...]
+    gaps: tuple[str, ...]
+
+    @cached_property
+    def setup(self) -> Setup:
+        """What all models share."""
+        context = self.context
+        where = {"device": context.settings.device, "progress": context.settings.progress}
+        chosen = chosen_settings({**settings_of(context, self.connected), **where})
+        training, _ = chosen.split().of(self.subject.data)
+        period, periods, items = context.pick(300, None), context.pick(4, 6), context.pick(500, 10_000)
+        return shared_setup(chosen, training, period, periods, items)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the models' gaps and states are kept while searches go on."""
+        runs = Path(self.context.settings.runs)
+        found = folder_of(runs, self.setup, describe(self.subject.data), GAPS[TRACE])
+        assert found is not None  # built-in gaps are always kept
+        return found
+
+    @property
+    def axis(self) -> Latents:
+        """The numbers of latents that are tried."""
+        return Latents(self.context.pick(*LARGEST))
+
+    def key(self, question: Question, seed: int) -> ResultKey:
+        """Where an answer is kept: by everything that it depends on."""
+        context = self.context
+        options: dict[str, Any] = {
+            "gap": GAP_KINDS.plain(GAPS[question.gap]),
+            "objective": OBJECTIVES.plain(question.objective),
+            "learning_rate": rate_of(context),
+            "start": question.start,
+            "largest": self.axis.largest,
+            "periods": self.setup.plan.steps // self.setup.period,
+            "width": self._width,
+            "near": context.is_quick,
+            "seed": seed,
+        }
+        return ResultKey.of(hash_of([self.folder.name, options]), "fondue-answer", options)
+
+    def task(self, seeds: Sequence[int]) -> Task:
+        """The searches of all seeds."""
+        setup, strengths = self.setup, {str(question.objective) for question in self.questions}
+        return Task(
+            title=f"FONDUE, {len(self.questions)} searches, {self.subject.label}",
+            data=self.subject.label,
+            net=(str(settings_of(self.context, self.connected)["net"]["name"]), setup.plan.precision),
+            parts={seed: tuple(self.key(question, seed) for question in self.questions) for seed in seeds},
+            models=SEARCH_MODELS * len(strengths),
+            steps=SEARCH_PERIODS * setup.period,
+            perform=self.perform,
+        )
+
+    def perform(self, seeds: Sequence[int]) -> Iterator[tuple[ResultKey, Result]]:
+        """Search with all seeds at once; models that were trained before are not trained again."""
+        context, setup = self.context, self.setup
+        begins = [beginning(self.axis, one.start, None, one.objective, setup) for one in self.questions]
+        quests = [self._quest(question, begin) for question, begin in zip(self.questions, begins, strict=True)]
+        width = sum(quest.width for quest in quests) * len(seeds)
+        progress = context.settings.progress
+        with locked([self.folder]), progress_bar(f"fondue {self.subject.label}", None, progress) as report:
+            states = States(self.folder)
+            # The first round asks for all sizes, later ones for a third or so: empty slots train for nothing.
+            seats = seats_for(max(1, width // 3))
+            pool = Pool(setup, {name: GAPS[name] for name in self.gaps}, seats, states, Readings(self.folder))
+            began = time.monotonic()
+            answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
+            speed = keep_time(self.folder, time.monotonic() - began, pool.trained_steps)
+            states.clear()
+        pairs = [(question, quest) for question, quest in zip(self.questions, quests, strict=True) for _ in seeds]
+        for (question, quest), answer in zip(pairs, answers, strict=True):
+            table = {"value": answer.value, "periods": answer.periods, "stable": answer.stable, "start": quest.start}
+            yield self.key(question, answer.seed), Result(table, made={"seconds_per_step": speed})
+
+    def found(self, seeds: Sequence[int], values: Values) -> Found:
+        """What the seeds answered to one question."""
+        answers = tuple(
+            SeedAnswer(seed, one["value"], one["periods"], one["stable"])
+            for seed, one in zip(seeds, values, strict=True)
+        )
+        speeds = [one["seconds_per_step"] for one in values.made if one.get("seconds_per_step")]
+        speed = fmean(speeds) if speeds else None
+        return Found(answers, values[0]["start"], self.axis.largest, self.setup.period, self.setup.epoch, speed)
+
+    @property
+    def _width(self) -> int:
+        return self.context.pick(4 * self.axis.largest, 3)
+
+    def _quest(self, question: Question, begin: Begin) -> Quest:
+        member = Member(begin.position, question.objective, rate_of(self.context))
+        threshold = GAPS[question.gap].threshold
+        periods = self.setup.plan.steps // self.setup.period
+        near = self.context.is_quick
+        return Quest(question.gap, self.axis, member, begin.position, threshold, self._width, periods, near=near)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Searches that were asked for; `found` reads the answers."""
+
+    seeds: tuple[int, ...]
+    values: Mapping[Question, tuple[Search, Values]]
+
+    def found(self) -> dict[Question, Found]:
+        """The answers to all questions."""
+        return {question: search.found(self.seeds, values) for question, (search, values) in self.values.items()}
+
+
+def asked(context: StudyContext, subject: Subject, questions: Sequence[Question], *, connected: bool = False) -> Asked:
+    """Ask for the answers to all questions, from models trained together."""
+    seeds = context.seed_list(*SEEDS)
+    standard = [question for question in questions if question.objective == Beta(1.0)]
     others = [question for question in questions if question.objective != Beta(1.0)]
-    found: dict[Question, Found] = {}
-    for group in (plain, others):
+    values: dict[Question, tuple[Search, Values]] = {}
+    for group in (standard, others):
         if group:
-            asked = {question.gap for question in group}
-            # A plain VAE is read by all gaps, as one training serves several tables. Codes of stronger objectives, of
-            # other nets, or of the large sizes that other starts ask for may have no dimension, and need none.
-            every = group is plain and not connected and all(question.start is None for question in group)
-            found |= _searched(scale, subject, setup, group, [gap for gap in METHODS if every or gap in asked])
-    return found
-
-
-def _searched(
-    scale: Scale, subject: Subject, setup: Setup, questions: Sequence[Question], gaps: Sequence[str]
-) -> dict[Question, Found]:
-    axis, seeds = Latents(scale.pick(*LARGEST)), scale.seed_list(*SEEDS)
-    quests = [_quest(scale, question, axis, setup) for question in questions]
-    folder = folder_of(Path(scale.runs), setup, describe(subject.data), GAPS[TRACE])
-    assert folder is not None  # the gaps of our own are always kept
-    width = sum(quest.width for quest in quests) * len(seeds)
-    with locked([folder]), progress_bar(f"fondue {subject.label}", None, scale.progress) as report:
-        states = States(folder)
-        # The first round asks for all sizes, later ones for a third or so: places left empty train for nothing.
-        seats = seats_for(max(1, width // 3))
-        pool = Pool(setup, {name: GAPS[name] for name in gaps}, seats, states, Readings(folder))
-        began = time.monotonic()
-        answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
-        speed = keep_time(folder, time.monotonic() - began, pool.trained_steps)
-        states.clear()
-    parts = [answers[first : first + len(seeds)] for first in range(0, len(answers), len(seeds))]
-    return {
-        question: Found(part, quest.start, axis.largest, setup.period, setup.epoch, speed)
-        for question, quest, part in zip(questions, quests, parts, strict=True)
-    }
+            named = {question.gap for question in group}
+            # A standard VAE is measured by all gaps, as one training serves several tables. Codes of stronger
+            # objectives, of other nets, or of the large sizes that other starts ask for may have no dimension, and
+            # need none.
+            every = group is standard and not connected and all(question.start is None for question in group)
+            gaps = tuple(gap for gap in METHODS if every or gap in named)
+            search = Search(context, subject, connected, tuple(group), gaps)
+            task = search.task(seeds)
+            for question in group:
+                values[question] = search, context.computed(task, [search.key(question, seed) for seed in seeds])
+    return Asked(tuple(seeds), values)
 
 
 def objectives_of(name: str, place: str, strengths: Sequence[float]) -> dict[float, Any]:
     """An objective for each strength."""
     return {strength: OBJECTIVES[name](**{place: float(strength)}) for strength in strengths}
-
-
-def _quest(scale: Scale, question: Question, axis: Latents, setup: Setup) -> Quest:
-    begin = beginning(axis, question.start, None, question.objective, setup)
-    member = Member(begin.position, question.objective, rate_of(scale))
-    threshold = GAPS[question.gap].threshold
-    periods = setup.plan.steps // setup.period
-    width = scale.pick(4 * axis.largest, 3)
-    return Quest(question.gap, axis, member, begin.position, threshold, width, periods, near=scale.pick(True, False))

@@ -19,12 +19,13 @@ from vaescope.studies.bonheme_sizes_search import (
     TRACE,
     Found,
     Question,
-    answered,
+    asked,
     objectives_of,
     subjects,
 )
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.study import Cell, Findings, Study
 
 SETS = (SYMSOL, DSPRITES, CELEBA)
 FEW = (SYMSOL, DSPRITES)  # at quick scale, where stand-ins that train faster are searched
@@ -54,7 +55,7 @@ Rows = Sequence[tuple[Mapping[str, Any], Question]]
 
 
 def _table(
-    scale: Scale,
+    context: StudyContext,
     rows: Rows,
     title: str,
     sentence: str,
@@ -66,18 +67,22 @@ def _table(
     closing: Callable[[str, Sequence[Found]], list[Cell]] | None = None,
 ) -> Findings:
     """The cells of a table whose rows are questions, and a chart of the numbers of latents against the column `x`."""
-    notes: list[str] = []
+    questions = [question for _, question in rows]
+    searches = [
+        (subject, asked(context, subject, questions, connected=connected)) for subject in subjects(context, names)
+    ]
     cells: list[Cell] = []
-    for subject in subjects(scale, notes, names):
-        found = answered(scale, subject, [question for _, question in rows], connected=connected)
+    for subject, search in searches:
+        found = search.found()
         for of, question in rows:
             one = found[question]
             cells += one.cells({**of, "data": subject.label}, one.models(bisected=bisected))
         if closing is not None:
             cells += closing(subject.label, [found[question] for _, question in rows])
         unsure = [answer.seed for one in found.values() for answer in one.answers if not answer.stable]
-        notes += [f"{subject.label}: {len(unsure)} answers still moved when training ended."] if unsure else []
-    return Findings(tuple(cells), (_chart(cells, title, sentence, x),) if cells else (), tuple(notes))
+        if unsure:
+            context.note(f"{subject.label}: {len(unsure)} answers still moved when training ended.")
+    return Findings(tuple(cells), (_chart(cells, title, sentence, x),) if cells else ())
 
 
 def _chart(cells: Sequence[Cell], title: str, sentence: str, x: str) -> Lines:
@@ -91,62 +96,62 @@ def _by_gap(gaps: Sequence[str], names: Mapping[str, str] = METHODS, start: int 
     return [({"method": names[gap]}, Question(gap, start=start)) for gap in gaps]
 
 
-def table_8_1(scale: Scale) -> Findings:
+def table_8_1(context: StudyContext) -> Findings:
     """FONDUE and FONDUE_IB by data set (table 8.1)."""
     sentence = "FONDUE's number of latents beside that of the information bottleneck's criterion."
-    names = scale.pick(FEW, SETS)
-    return _table(scale, _by_gap(BY_INFORMATION), "Latents by two criteria", sentence, "method", names=names)
+    names = context.pick(FEW, SETS)
+    return _table(context, _by_gap(BY_INFORMATION), "Latents by two criteria", sentence, "method", names=names)
 
 
-def table_8_2(scale: Scale) -> Findings:
+def table_8_2(context: StudyContext) -> Findings:
     """FONDUE for other betas (table 8.2)."""
     rows = [({"beta": beta}, Question(objective=one)) for beta, one in objectives_of("beta", "beta", BETAS).items()]
     sentence = "Source: a higher beta prunes harder: fewer latents stay in use."
-    return _table(scale, rows, "Latents against beta", sentence, "beta", names=scale.pick((DSPRITES,), SETS))
+    return _table(context, rows, "Latents against beta", sentence, "beta", names=context.pick((DSPRITES,), SETS))
 
 
-def table_8_3(scale: Scale) -> Findings:
+def table_8_3(context: StudyContext) -> Findings:
     """FONDUE for DIP-VAE II (table 8.3)."""
-    objectives = objectives_of("dip_ii", "lambda_off_diagonal", scale.pick((0.5, 4), LAMBDAS))
+    objectives = objectives_of("dip_ii", "lambda_off_diagonal", context.pick((0.5, 4), LAMBDAS))
     rows = [({"lambda_od": strength}, Question(objective=one)) for strength, one in objectives.items()]
     sentence = "Source: the number of latents of DIP-VAE II falls as its penalty grows."
-    names = scale.pick((DSPRITES,), SETS)
-    return _table(scale, rows, "Latents against the strength of DIP-VAE II", sentence, "lambda_od", names=names)
+    names = context.pick((DSPRITES,), SETS)
+    return _table(context, rows, "Latents against the strength of DIP-VAE II", sentence, "lambda_od", names=names)
 
 
-def table_of_starts(name: str, scale: Scale) -> Findings:
+def table_of_starts(name: str, context: StudyContext) -> Findings:
     """FONDUE from other initial numbers of latents (tables 8.4 to 8.6)."""
-    rows = [({"start": start}, Question(start=start)) for start in scale.pick(QUICK_STARTS, STARTS)]
+    rows = [({"start": start}, Question(start=start)) for start in context.pick(QUICK_STARTS, STARTS)]
     sentence = "Source: the answer does not depend on where the search begins; the number of models does."
 
     def closing(label: str, found: Sequence[Found]) -> list[Cell]:
         together = replace(found[0], answers=tuple(answer for one in found for answer in one.answers))
         return together.cells({"start": ALL, "data": label}, [count for one in found for count in one.models()])
 
-    return _table(scale, rows, "Latents against the start", sentence, "start", names=(name,), closing=closing)
+    return _table(context, rows, "Latents against the start", sentence, "start", names=(name,), closing=closing)
 
 
-def table_8_7(scale: Scale) -> Findings:
+def table_8_7(context: StudyContext) -> Findings:
     """FONDUE and FONDUE_IB with fully connected nets (table 8.7)."""
     sentence = "Source: FONDUE finds the elbow of these nets too; FONDUE_IB asks for far more latents on dSprites."
-    rows, names = _by_gap(BY_INFORMATION), scale.pick((DSPRITES,), SETS)
-    return _table(scale, rows, "Latents of fully connected nets", sentence, "method", names=names, connected=True)
+    rows, names = _by_gap(BY_INFORMATION), context.pick((DSPRITES,), SETS)
+    return _table(context, rows, "Latents of fully connected nets", sentence, "method", names=names, connected=True)
 
 
-def table_8_8(scale: Scale) -> Findings:
+def table_8_8(context: StudyContext) -> Findings:
     """FONDUE and FONDUE_IDE (table 8.8)."""
     sentence = (
         "Source: both gaps find about as many latents on dSprites and Celeba; that between dimensions fewer on Symsol."
     )
-    names = scale.pick(FEW, SETS)
-    return _table(scale, _by_gap((TRACE, DIMENSION)), "Latents by dimension", sentence, "method", names=names)
+    names = context.pick(FEW, SETS)
+    return _table(context, _by_gap((TRACE, DIMENSION)), "Latents by dimension", sentence, "method", names=names)
 
 
-def table_d_5(scale: Scale) -> Findings:
+def table_d_5(context: StudyContext) -> Findings:
     """The supervised variants, which bisect a given range (table D.5, Algorithms 7 and 8)."""
     sentence = "Source: halving the range from 1 to 200 ends where FONDUE does, and trains more models on dSprites."
-    rows, names = _by_gap(BY_INFORMATION, BISECTED, scale.pick(4, 100)), scale.pick(FEW, SETS)
-    return _table(scale, rows, "Latents by bisection", sentence, "method", names=names, bisected=True)
+    rows, names = _by_gap(BY_INFORMATION, BISECTED, context.pick(4, 100)), context.pick(FEW, SETS)
+    return _table(context, rows, "Latents by bisection", sentence, "method", names=names, bisected=True)
 
 
 def _starts(name: str, number: int) -> Study:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from vaescope.codes import Representation
+from vaescope.data import Dataset
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import downstream
 from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS
-from vaescope.regime.downstream import Downstream
-from vaescope.runs.measurements import MeasurementSpec, measure
+from vaescope.runs import Run
 from vaescope.studies.bonheme_settings import (
     BETA,
     BETA_TC,
@@ -23,85 +23,103 @@ from vaescope.studies.bonheme_settings import (
     THESIS,
     TITLES,
     Family,
+    asked_runs,
     codes_of,
     data_there,
     over,
     rows_of,
-    trained,
     types_of,
 )
 from vaescope.studies.charts import Histograms, Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import histogram, regime
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 
-BINS = 40
 FAMILIES = (BETA, BETA_TC, FACTOR, DIP_I, DIP_II)
 GUESS = "uniform guess"
+DOWNSTREAM_ITEMS = 15_000
 
 
-def histograms(scale: Scale) -> Findings:
+def histograms(context: StudyContext) -> Findings:
     """Figures 6.2 and 6.3: a passive, a mixed and an active latent of one beta-VAE, in both representations."""
-    notes: list[str] = []
-    beta, only = scale.pick((4, None), (8, [8]))  # at quick scale all strengths train together for other figures
+    # At quick scale all strengths train together for other figures.
+    beta, only = context.pick((4, None), (8, [8]))
+    asked = {
+        name: context.measured(asked_runs(context, BETA, name, only, seeds=5)[beta], MOMENTS)
+        for name in data_there(context, (DSPRITES,))
+    }
     cells: list[Cell] = []
     charts: list[Histograms] = []
-    for name in data_there(scale, (DSPRITES,), notes):
-        looks = [_Look.of(codes_of(scale, run)) for run in trained(scale, BETA, name, only, seeds=5)[beta]]
+    for name, found in asked.items():
         for kind in VARIABLE_TYPES:
             for representation in REPRESENTATIONS:
                 for number in ("mean", "variance"):
                     of = {"data": TITLES[name], "type": kind, "representation": representation, "measure": number}
-                    values = [look.of_type(representation, kind, number) for look in looks]
+                    values = [one[representation][kind] and one[representation][kind][number] for one in found]
                     cells.append(over(of, values, f"no latent was {kind}"))
-        charts += [_histograms(looks, TITLES[name], beta, representation) for representation in REPRESENTATIONS]
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+        charts += [_histograms(found, TITLES[name], beta, representation) for representation in REPRESENTATIONS]
+    return Findings(tuple(cells), tuple(charts))
 
 
-def accuracies(scale: Scale) -> Findings:
+def accuracies(context: StudyContext) -> Findings:
     """Figure 6.4: the average test accuracy of a logistic regression on each combination of types, against beta."""
-    notes: list[str] = []
+    train, test = context.pick((600, 400), (10_000, 5_000))
+    predicted = Measurement("downstream", _downstream, {"train_items": train, "test_items": test})
+    asked = {
+        (name, beta): context.measured(runs, predicted)
+        for name in data_there(context, (DSPRITES,))
+        for beta, runs in asked_runs(context, BETA, name).items()
+    }
     cells: list[Cell] = []
-    for name in data_there(scale, (DSPRITES,), notes):
-        for beta, runs in trained(scale, BETA, name).items():
-            found = [_predicted(scale, codes_of(scale, run, 15_000)) for run in runs]
-            of = {"data": TITLES[name], "beta": beta}
-            guess = {"representation": "none", "latents": GUESS}
-            cells.append(over({**of, **guess}, [one.guess() for one in found], ""))
-            for representation in REPRESENTATIONS:
-                groups = dict.fromkeys(entry.combination for one in found for entry in one.entries)
-                for group in sorted(groups, key=lambda name: (name != FULL, name)):
-                    values = [one.average(representation, group) for one in found]
-                    cells.append(over({**of, "representation": representation, "latents": group}, values, ""))
+    for (name, beta), found in asked.items():
+        of = {"data": TITLES[name], "beta": beta}
+        guess = {"representation": "none", "latents": GUESS}
+        cells.append(over({**of, **guess}, [one["guess"] for one in found], ""))
+        for representation in REPRESENTATIONS:
+            groups = dict.fromkeys(group for one in found for group in one["combinations"])
+            for group in sorted(groups, key=lambda name: (name != FULL, name)):
+                values = [one[representation].get(group) for one in found]
+                cells.append(over({**of, "representation": representation, "latents": group}, values, ""))
     charts = tuple(
         Lines(
             f"Figure 6.4: accuracy from the {representation} codes",
             "Mean test accuracy over what is predicted, by the types of the latents that it is predicted from.",
             [row for row in rows_of(cells) if row["representation"] in (representation, "none")],
-            *("beta", "value", "latents"),
+            x="beta",
+            y="value",
+            by="latents",
             x_title="beta",
             y_title="accuracy",
         )
         for representation in REPRESENTATIONS
     )
-    return Findings(tuple(cells), charts, tuple(notes))
+    return Findings(tuple(cells), charts)
 
 
-def counts(scale: Scale) -> Findings:
+def counts(context: StudyContext) -> Findings:
     """Figure 6.5: how many latents are passive, mixed and active as the regularisation grows, by objective."""
-    notes: list[str] = []
-    cells: list[Cell] = []
-    for name in data_there(scale, (DSPRITES,), notes):
-        for family in FAMILIES:
-            cells += counted(scale, family, name)
-    return Findings(tuple(cells), tuple(count_charts("Figure 6.5", cells)), tuple(notes))
+    asked = [
+        (family, name, asked_counts(context, family, name))
+        for name in data_there(context, (DSPRITES,))
+        for family in FAMILIES
+    ]
+    cells = [cell for family, name, found in asked for cell in count_cells(family, name, found)]
+    return Findings(tuple(cells), tuple(count_charts("Figure 6.5", cells)))
 
 
-def counted(scale: Scale, family: Family, data: str) -> list[Cell]:
+def asked_counts(context: StudyContext, family: Family, data: str) -> dict[float, Values]:
+    """The types of latents of every run, for each strength of one objective."""
+    runs = asked_runs(context, family, data)
+    return {strength: context.measured(own, regime()) for strength, own in runs.items()}
+
+
+def count_cells(family: Family, data: str, found: dict[float, Values]) -> list[Cell]:
     """The mean number of latents of each type, for each strength of one objective."""
     cells = []
-    for strength, runs in trained(scale, family, data).items():
-        rows = [measure(run, MeasurementSpec()) for run in runs]
+    for strength, values in found.items():
         of = {"data": TITLES[data], "objective": family.title, "strength": strength}
-        cells += [over({**of, "type": kind}, [row[kind] for row in rows], "") for kind in VARIABLE_TYPES]
+        cells += [over({**of, "type": kind}, [one[kind] for one in values], "") for kind in VARIABLE_TYPES]
     return cells
 
 
@@ -113,7 +131,10 @@ def count_charts(figure: str, cells: list[Cell]) -> list[Lines]:
             f"{figure}: types of latents on {data}",
             "Mean number of passive, mixed and active latents over seeds, for each strength of the objective.",
             [{**row, "strength": f"{row['strength']:g}"} for row in rows if row["data"] == data],
-            *("strength", "value", "type", "objective"),
+            x="strength",
+            y="value",
+            by="type",
+            panel="objective",
             kind="bars",
             x_title="strength",
             y_title="latents",
@@ -122,40 +143,41 @@ def count_charts(figure: str, cells: list[Cell]) -> list[Lines]:
     ]
 
 
-@dataclass(frozen=True)
-class _Look:
-    """Codes of one run, and the types of its latents."""
-
-    codes: Representation
-    types: tuple[str, ...]
-
-    @classmethod
-    def of(cls, codes: Representation) -> _Look:
-        return cls(codes, types_of(codes))
-
-    def table(self, representation: str) -> torch.Tensor:
-        return self.codes.mean if representation == MEAN else self.codes.sample
-
-    def of_type(self, representation: str, kind: str, number: str) -> float | None:
-        """The mean over the latents of a type of a moment of each."""
-        own = [place for place, one in enumerate(self.types) if one == kind]
-        if not own:
-            return None
-        table = self.table(representation)[:, own].double()
-        moments = table.mean(0) if number == "mean" else table.var(0)
-        return float(moments.mean())
+def _moments(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """By representation and type of latents: moments over all latents of the type, and a histogram of the first."""
+    codes = codes_of(run, data, device)
+    types = types_of(codes)
+    found: dict[str, Any] = {}
+    for representation in REPRESENTATIONS:
+        found[representation] = {}
+        for kind in VARIABLE_TYPES:
+            places = [place for place, one in enumerate(types) if one == kind]
+            found[representation][kind] = None
+            if places:
+                table = _table(codes, representation)[:, places].double()
+                found[representation][kind] = {
+                    "mean": float(table.mean(0).mean()),
+                    "variance": float(table.var(0).mean()),
+                    "latent": places[0],
+                    "histogram": histogram(table[:, 0]),
+                }
+    return found
 
 
-def _histograms(looks: list[_Look], data: str, beta: float, representation: str) -> Histograms:
+MOMENTS = Measurement("moments-by-type", _moments)
+
+
+def _table(codes: Representation, representation: str) -> torch.Tensor:
+    return codes.mean if representation == MEAN else codes.sample
+
+
+def _histograms(found: Values, data: str, beta: float, representation: str) -> Histograms:
     """The first latent of each type in the first seed that has one."""
     groups = {}
     for kind in VARIABLE_TYPES:
-        look = next((look for look in looks if kind in look.types), None)
-        if look is not None:
-            place = look.types.index(kind)
-            values = look.table(representation)[:, place].double().numpy()
-            tally, edges = torch.histogram(torch.from_numpy(values), BINS)
-            groups[f"{kind}, latent {place}"] = (edges.tolist(), tally.tolist())
+        one = next((one[representation][kind] for one in found if one[representation][kind]), None)
+        if one is not None:
+            groups[f"{kind}, latent {one['latent']}"] = (one["histogram"]["edges"], one["histogram"]["counts"])
     figure = "6.2" if representation == MEAN else "6.3"
     return Histograms(
         f"Figure {figure}: {representation} codes of a beta-VAE on {data}, beta = {beta}",
@@ -165,9 +187,16 @@ def _histograms(looks: list[_Look], data: str, beta: float, representation: str)
     )
 
 
-def _predicted(scale: Scale, codes: Representation) -> Downstream:
-    train, test = scale.pick((600, 400), (10_000, 5_000))
-    return downstream(codes, types_of(codes), train_items=train, test_items=test)
+def _downstream(run: Run, data: Dataset, device: str, train_items: int, test_items: int) -> dict[str, Any]:
+    """The average accuracy for each representation and combination of types."""
+    codes = codes_of(run, data, device, DOWNSTREAM_ITEMS)
+    found = downstream(codes, types_of(codes), train_items=train_items, test_items=test_items)
+    combinations = list(dict.fromkeys(entry.combination for entry in found.entries))
+    averages = {
+        representation: {group: found.average(representation, group) for group in combinations}
+        for representation in REPRESENTATIONS
+    }
+    return {"guess": found.guess(), "combinations": combinations, **averages}
 
 
 STUDIES: tuple[Study, ...] = (

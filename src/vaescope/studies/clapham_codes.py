@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from vaescope.codes import Representation
+from vaescope.data import Dataset
 from vaescope.regime import collapse
+from vaescope.runs import Run
 from vaescope.similarity import SimilarityMap, group_similarity
 from vaescope.studies.charts import Chart, Histograms, Matrix
-from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, encoded, trained
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.clapham_runs import ITEMS as ENCODED
+from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, asked_runs, encoded
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import histogram, map_of, plain_map
+from vaescope.studies.requests import Comparison, Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 
-BINS = 40
 MIXED = "Figures 8 and 9"
 FIGURES = {"active": "Figure 6", "passive": "Figure 7", "mixed, type 1": MIXED, "mixed, type 2": MIXED}
 MEASURES = ("beta", "mean of means", "sd of means", "mean of variances", "sd of variances")
@@ -27,63 +31,88 @@ ITEMS = 5000
 
 @dataclass(frozen=True)
 class Latent:
-    """One latent of a model: its beta, its type, its rate, and its mean and variance for every item."""
+    """One latent of a model: its beta, its type, its rate, moments of its codes over items and their histograms."""
 
     beta: float
     kind: str
     rate: float
-    mean: Tensor
-    variance: Tensor
+    moments: Mapping[str, float]
+    histograms: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, kind: str, rate: float, mean: Tensor, variance: Tensor) -> Latent:
+        """From the mean and the variance of every item."""
+        numbers = (part for values in (mean, variance) for part in (values.mean(), values.std()))
+        moments = dict(zip(MEASURES[1:], map(float, numbers), strict=True))
+        return cls(0.0, kind, rate, moments, {"means": histogram(mean), "variances": histogram(variance)})
+
+    @property
+    def variance_spread(self) -> float:
+        """The standard deviation of the variance over items."""
+        return self.moments["sd of variances"]
 
     @property
     def measures(self) -> dict[str, float]:
         """The numbers of its histograms, by name."""
-        moments = (part for values in (self.mean, self.variance) for part in (values.mean(), values.std()))
-        return dict(zip(MEASURES, (self.beta, *map(float, moments)), strict=True))
+        return {MEASURES[0]: self.beta, **self.moments}
 
 
-def _histograms(scale: Scale) -> Findings:
+def _histograms(context: StudyContext) -> Findings:
     """Figures 6 to 9: means and variances over items of a typical latent of each type."""
+    wanted = Measurement("typical-latents", _typical, {"items": context.pick(*ENCODED)})
+    asked = [
+        (task, model, {beta: context.measured(own, wanted) for beta, own in by_beta.items()})
+        for task, runs in asked_runs(context)
+        for model, by_beta in runs.items()
+    ]
     cells: list[Cell] = []
     charts: list[Chart] = []
-    notes: list[str] = []
-    for task, runs in trained(scale, notes):
-        found = {model: _by_seed(by_beta) for model, by_beta in encoded(scale, task, runs).items()}
+    for title in dict.fromkeys(task.title for task, _, _ in asked):
+        found = {model: _by_seed(by_beta) for task, model, by_beta in asked if task.title == title}
         for kind, figure in FIGURES.items():
             groups: dict[str, Any] = {}
             for model, seeds in found.items():
                 own = [seed[kind] for seed in seeds if kind in seed]
-                of = {"data": task.title, "model": TITLES[model], "latent": kind}
+                of = {"data": title, "model": TITLES[model], "latent": kind}
                 cells += _cells(of, own)
-                if own:
-                    groups[f"{TITLES[model]}, means"] = _counts(own[0].mean)
-                    groups[f"{TITLES[model]}, variances"] = _counts(own[0].variance)
-            charts.append(Histograms(f"{figure}, {kind}, {task.title}", _sentence(kind), groups, "value"))
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+                for part, table in own[0].histograms.items() if own else ():
+                    groups[f"{TITLES[model]}, {part}"] = (table["edges"], table["counts"])
+            charts.append(Histograms(f"{figure}, {kind}, {title}", _sentence(kind), groups, "value"))
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _by_seed(by_beta: Mapping[float, list[Representation]]) -> list[dict[str, Latent]]:
-    """The typical latents of each seed, over its betas."""
+def _typical(run: Run, data: Dataset, device: str, items: int) -> list[dict[str, Any]]:
+    """The latents of one run that may stand for their type among all betas of a seed."""
+    latents = list(_latents(encoded(run, data, device, items)))
     return [
-        typical([latent for beta, codes in zip(by_beta, own, strict=True) for latent in _latents(beta, codes)])
-        for own in zip(*by_beta.values(), strict=True)
+        {"kind": one.kind, "rate": one.rate, "moments": dict(one.moments), "histograms": dict(one.histograms)}
+        for one in typical(latents).values()
     ]
 
 
-def _latents(beta: float, codes: Representation) -> Iterator[Latent]:
+def _by_seed(by_beta: Mapping[float, Values]) -> list[dict[str, Latent]]:
+    """The typical latents of each seed, over its betas."""
+    found = []
+    for own in zip(*by_beta.values(), strict=True):
+        pairs = [(beta, table) for beta, tables in zip(by_beta, own, strict=True) for table in tables]
+        found.append(typical([replace(Latent(0.0, **table), beta=beta) for beta, table in pairs]))
+    return found
+
+
+def _latents(codes: Representation) -> Iterator[Latent]:
     found = collapse(codes)
     for place, (kind, rate) in enumerate(zip(found.types.types, found.rates, strict=True)):
-        yield Latent(beta, kind, rate, codes.mean[:, place].double(), codes.variance[:, place].double())
+        yield Latent.of(kind, float(rate), codes.mean[:, place].double(), codes.variance[:, place].double())
 
 
 def typical(latents: Sequence[Latent]) -> dict[str, Latent]:
     """The latents that stand for their types, where there are any.
 
-    Active: of the largest beta that has one, that of the highest rate. Passive: of the smallest such beta, that of the
-    lowest rate. Mixed of type 1 and 2: those whose variance varies least and most, in between or between 0 and 1.
+    Active: the highest rate among those of the largest beta. Passive: the lowest rate among those of the smallest
+    beta. Mixed of type 1 and 2: those whose variance varies least and most, in between or between 0 and 1.
     """
     kinds = {kind: [one for one in latents if one.kind == kind] for kind in ("active", "mixed", "passive")}
-    spread = sorted(kinds["mixed"], key=lambda one: float(one.variance.std()))
+    spread = sorted(kinds["mixed"], key=lambda one: one.variance_spread)
     found = {
         "active": max(kinds["active"], key=lambda one: (one.beta, one.rate), default=None),
         "passive": min(kinds["passive"], key=lambda one: (one.beta, one.rate), default=None),
@@ -100,11 +129,6 @@ def _cells(of: Mapping[str, Any], latents: list[Latent]) -> list[Cell]:
     return [Cell.over({**of, "measure": name}, [one.measures[name] for one in latents]) for name in MEASURES]
 
 
-def _counts(values: Tensor) -> tuple[list[float], list[float]]:
-    counts, edges = np.histogram(values.numpy(), bins=BINS)
-    return edges.tolist(), counts.tolist()
-
-
 def _sentence(kind: str) -> str:
     return {
         "active": "Source: means spread over many values, variances lie near 0.",
@@ -114,29 +138,48 @@ def _sentence(kind: str) -> str:
     }[kind]
 
 
-def _similarity(scale: Scale) -> Findings:
+def _similarity(context: StudyContext) -> Findings:
     """Figures 10 and 11 (VAE against VGON) and 12 to 14 (each with itself): linear CKA of the codes of all betas."""
+    asked = []
+    for task, runs in asked_runs(context):
+        names = [[model, f"{beta:g}"] for model, by_beta in runs.items() for beta in by_beta]
+        groups = [own for by_beta in runs.values() for own in by_beta.values()]
+        options = {"groups": names, "items": context.pick(*ENCODED), "compared": ITEMS}
+        asked.append((task, context.compared(groups, Comparison("code-similarity", _maps, options))))
     cells: list[Cell] = []
     charts: list[Chart] = []
-    notes: list[str] = []
-    for task, runs in trained(scale, notes):
-        codes = encoded(scale, task, runs)
-        for layer in LAYERS:
-            for sides in SIDES:
-                compared = _compared(codes, layer, sides)
-                titles = " and ".join(dict.fromkeys(TITLES[side] for side in sides))
-                of = {"data": task.title, "models": titles, "representation": layer}
-                cells += _similarities(of, compared)
-                charts.append(_heatmap(of, sides, compared))
-                if compared.constant:
-                    constant = ", ".join(compared.constant)
-                    notes.append(f"{task.title}, {titles}, {layer}: constant over items at beta {constant}.")
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+    for task, values in asked:
+        for one in values[0]:
+            compared, sides, layer = map_of(one["map"]), (one["sides"][0], one["sides"][1]), one["layer"]
+            titles = " and ".join(dict.fromkeys(TITLES[side] for side in sides))
+            of = {"data": task.title, "models": titles, "representation": layer}
+            cells += _similarities(of, compared)
+            charts.append(_heatmap(of, sides, compared))
+            if compared.constant:
+                constant = ", ".join(compared.constant)
+                context.note(f"{task.title}, {titles}, {layer}: constant over items at beta {constant}.")
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _compared(codes: Mapping[str, Any], layer: str, sides: tuple[str, str]) -> SimilarityMap:
+def _maps(
+    given: list[list[Run]], data: Dataset, device: str, groups: list[list[str]], items: int, compared: int
+) -> list[dict[str, Any]]:
+    """A map for every layer and pair of models; `groups` are the model and the beta of each group of runs."""
+    codes: dict[str, dict[str, list[Representation]]] = {}
+    for (model, beta), runs in zip(groups, given, strict=True):
+        codes.setdefault(model, {})[beta] = [encoded(run, data, device, items) for run in runs]
+    return [
+        {"layer": layer, "sides": list(sides), "map": plain_map(_compared(codes, layer, sides, compared))}
+        for layer in LAYERS
+        for sides in SIDES
+    ]
+
+
+def _compared(
+    codes: Mapping[str, Mapping[str, list[Representation]]], layer: str, sides: tuple[str, str], items: int
+) -> SimilarityMap:
     groups = [
-        {f"{beta:g}": [{layer: getattr(one, layer)[:ITEMS]} for one in own] for beta, own in codes[side].items()}
+        {beta: [{layer: getattr(one, layer)[:items]} for one in own] for beta, own in codes[side].items()}
         for side in dict.fromkeys(sides)
     ]
     return group_similarity(*groups, layer=layer)
@@ -161,7 +204,10 @@ def _heatmap(of: Mapping[str, Any], sides: tuple[str, str], compared: Similarity
     return Matrix(
         f"{of['representation'].capitalize()} representations, {of['models']}, {of['data']}",
         f"Linear CKA of the {rows} of each beta (rows) with the {columns} of each beta (columns), over pairs of seeds.",
-        *(compared.matrix, compared.rows, compared.columns, "CKA"),
+        compared.matrix,
+        compared.rows,
+        compared.columns,
+        "CKA",
     )
 
 

@@ -6,45 +6,47 @@ from collections.abc import Mapping
 
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import point_of_total_collapse
-from vaescope.runs import Run
-from vaescope.runs.measurements import measure as measured
 from vaescope.studies.charts import Chart, Lines
-from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, Task, measure, trained
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.clapham_runs import LEFT_OPEN, PAPER, TITLES, Task, asked_runs, types_and_rate
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Values
+from vaescope.studies.study import Cell, Findings, Study
 
-Values = Mapping[float, list[dict[str, float]]]
+# Model -> beta -> types and rate of every seed.
+ByModel = dict[str, dict[float, Values]]
 
 
-def _divergence(scale: Scale) -> Findings:
+def _divergence(context: StudyContext) -> Findings:
     """Figure 3: the mean divergence of the posterior from the prior, in nats, against beta."""
     cells: list[Cell] = []
-    notes: list[str] = []
-    for task, runs in trained(scale, notes):
-        for model, by_beta in runs.items():
-            for beta, values in _values(scale, by_beta).items():
+    for task, found in _asked(context):
+        for model, by_beta in found.items():
+            for beta, values in by_beta.items():
                 of = {"data": task.title, "model": TITLES[model], "beta": beta, "measure": "KLD"}
                 cells.append(Cell.over(of, [one["rate"] for one in values]))
     rows = [{**cell.of, "KLD": cell.value, "sd": cell.sd} for cell in cells]
     chart = Lines(
         "KLD against beta",
         "Source: the divergence from the prior, in nats, falls as beta grows, in VAE and VGON.",
-        *(rows, "beta", "KLD", "model", "data"),
+        rows,
+        x="beta",
+        y="KLD",
+        by="model",
+        panel="data",
         y_title="KLD, nats",
     )
-    return Findings(tuple(cells), (chart,), tuple(notes))
+    return Findings(tuple(cells), (chart,))
 
 
-def _types(scale: Scale) -> Findings:
+def _types(context: StudyContext) -> Findings:
     """Figures 4 (VGON) and 5 (VAE): how many latents are active, mixed and passive, against beta."""
     cells: list[Cell] = []
     charts: list[Chart] = []
-    notes: list[str] = []
-    for task, runs in trained(scale, notes):
+    for task, found in _asked(context):
         rows, ends = [], []
-        for model, by_beta in runs.items():
-            found = _values(scale, by_beta)
-            ends.append(f"{TITLES[model]}: {_end(task, found)}")
-            for beta, values in found.items():
+        for model, by_beta in found.items():
+            ends.append(f"{TITLES[model]}: {_end(task, by_beta)}")
+            for beta, values in by_beta.items():
                 for kind in VARIABLE_TYPES:
                     of = {"data": task.title, "model": TITLES[model], "beta": beta, "type": kind}
                     cells.append(Cell.over(of, [one[kind] for one in values]))
@@ -53,23 +55,33 @@ def _types(scale: Scale) -> Findings:
             Lines(
                 f"Types of latents against beta, {task.title}",
                 f"Of {task.latents} latents, how many are active, mixed and passive. {'; '.join(ends)}.",
-                *(rows, "beta", "latents", "type", "model"),
+                rows,
+                x="beta",
+                y="latents",
+                by="type",
+                panel="model",
                 kind="bars",
             )
         )
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _values(scale: Scale, by_beta: Mapping[float, list[Run]]) -> dict[float, list[dict[str, float]]]:
-    """Rate and types of every run, which were measured when it was done."""
-    found = {}
-    for beta, runs in by_beta.items():
-        rows = [measured(run, measure(scale)) for run in runs]
-        found[beta] = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    return found
+def _asked(context: StudyContext) -> list[tuple[Task, ByModel]]:
+    """Types and rate of every run."""
+    wanted = types_and_rate(context)
+    return [
+        (
+            task,
+            {
+                model: {beta: context.measured(own, wanted) for beta, own in by_beta.items()}
+                for model, by_beta in runs.items()
+            },
+        )
+        for task, runs in asked_runs(context)
+    ]
 
 
-def _end(task: Task, found: Values) -> str:
+def _end(task: Task, found: Mapping[float, Values]) -> str:
     """Where total collapse begins (section IV.D)."""
     pairs = [(beta, int(one["passive"])) for beta, values in found.items() for one in values]
     betas, passive = zip(*pairs, strict=True)

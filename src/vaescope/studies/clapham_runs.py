@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vaescope.codes import Representation
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
-from vaescope.runs.options import choose_device
-from vaescope.studies.study import Scale
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import regime
+from vaescope.studies.requests import Measurement, StudyRun
 from vaescope.sweeps.specification import Sweep
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
 TITLES = {"vae": "VAE", "vgon": "VGON"}
 BETAS = (0.5, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0)
 SEEDS = 2, 10
-ITEMS = 1000, 10_000  # items that are encoded, at most
+ITEMS = 1000, 10_000  # encoded at most
 LEFT_OPEN = (
     "The paper names neither latents, rate, batch, likelihood nor initial weights. Chosen: 10 latents, Adam at 5e-4, "
     "batches of 64, Bernoulli, PyTorch's initial weights, and convolutions with a hidden layer of 256 beside the "
@@ -32,7 +33,10 @@ QUICK_NOTE = "Quick: digits in place of MNIST, smallNORB and dSprites, with a te
 # Looks at the types while a model trains would warn of the collapse that is studied here.
 _QUICK: dict[str, Any] = {
     "net": {"name": "mlp", "encoder_widths": [48], "decoder_widths": [48]},
-    **{"steps": 500, "batch": 32, "log_every": 500, "evaluate_every": 500},
+    "steps": 500,
+    "batch": 32,
+    "log_every": 500,
+    "evaluate_every": 500,
 }
 _PAPER: dict[str, Any] = {"net": "conv", "batch": 64, "precision": "tf32"}
 _COMMON: dict[str, Any] = {"initialisation": "torch", "held_out": 0, "monitor_every": 0}
@@ -52,60 +56,50 @@ class Task:
     settings: Mapping[str, Any]
 
 
-Runs = dict[str, dict[float, list[Run]]]
-Codes = dict[str, dict[float, list[Representation]]]
+Runs = dict[str, dict[float, list[StudyRun]]]
 
 
-def trained(scale: Scale, notes: list[str]) -> Iterator[tuple[Task, Runs]]:
+def asked_runs(context: StudyContext) -> list[tuple[Task, Runs]]:
     """Each data set that is there, with its runs: model -> beta -> one for each seed."""
-    seeds = scale.seed_list(*SEEDS)
-    for task in tasks(scale, notes):
-        runs = iter(scale.trained(sweep(scale, task)))
-        yield task, {model: {beta: [next(runs) for _ in seeds] for beta in task.betas} for model in TITLES}
+    seeds = context.seed_list(*SEEDS)
+    found = []
+    for task in tasks(context):
+        runs = iter(context.runs(sweep(context, task)))
+        by_beta = {model: {beta: [next(runs) for _ in seeds] for beta in task.betas} for model in TITLES}
+        found.append((task, by_beta))
+    return found
 
 
-def sweep(scale: Scale, task: Task) -> Sweep:
+def sweep(context: StudyContext, task: Task) -> Sweep:
     """The runs of a data set."""
     return Sweep(
         task.source,
         {**_COMMON, **task.settings},
         {"latents": task.latents, "learning_rate": task.learning_rate},
         {"name": "beta"},
-        {"model": list(TITLES), "objective.beta": list(task.betas), "seed": scale.seed_list(*SEEDS)},
-        measure(scale),
+        {"model": list(TITLES), "objective.beta": list(task.betas), "seed": context.seed_list(*SEEDS)},
+        MeasurementSpec(items=context.pick(*ITEMS)),
     )
 
 
-def measure(scale: Scale) -> MeasurementSpec:
+def types_and_rate(context: StudyContext) -> Measurement:
     """Types and rate over as many items as are encoded."""
-    return MeasurementSpec(items=scale.pick(*ITEMS))
+    return regime(context.pick(*ITEMS))
 
 
-def encoded(scale: Scale, task: Task, runs: Runs) -> Codes:
+def encoded(run: Run, data: Dataset, device: str, items: int) -> Representation:
     """The codes of the same items under every run."""
-    items = _items(scale, task)
-    device = choose_device(scale.device)
-    return {
-        model: {
-            beta: [encode(run.model, items, device=device, progress=False) for run in own]
-            for beta, own in by_beta.items()
-        }
-        for model, by_beta in runs.items()
-    }
+    return encode(run.model, data.draw(items).to(device), device=device, progress=False)
 
 
-def _items(scale: Scale, task: Task) -> Dataset:
-    return open_dataset(task.source).draw(scale.pick(*ITEMS)).to(choose_device(scale.device))
-
-
-def tasks(scale: Scale, notes: list[str]) -> list[Task]:
+def tasks(context: StudyContext) -> list[Task]:
     """The data sets of a scale that are there; the others are noted."""
-    if scale.pick(True, False):
-        notes.append(QUICK_NOTE)
+    if context.is_quick:
+        context.note(QUICK_NOTE)
         return [Task("digits", "digits", tuple(beta / 10 for beta in BETAS), 8, 5e-3, _QUICK)]
     sets = (("MNIST", "mnist", _EPOCHS), ("smallNORB", "smallnorb", _EPOCHS), ("dSprites", "dsprites", _MNIST_STEPS))
     return [
         Task(title, source, BETAS, 10, 5e-4, {**_PAPER, **length})
         for title, source, length in sets
-        if scale.open(source, notes) is not None
+        if context.open(source) is not None
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,16 +12,20 @@ from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
 from vaescope.codes import Representation
-from vaescope.data import open_dataset
+from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Chart, Lines, Pictures
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import images, pictures
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import Sweep
 
+Pair = tuple[float, float]  # alpha and beta
 MEASURES = {
     "KL(p, q)": "prior mass that no code covers",
     "KL(q, p)": "codes where the prior has little mass",
@@ -80,33 +84,35 @@ def density(mixture: MixtureSameFamily) -> Float[Tensor, "one height width"]:
     return (values - values.max()).exp().unflatten(0, (1, PIXELS, PIXELS)).float()
 
 
-def _work(scale: Scale) -> Findings:
+def _work(context: StudyContext) -> Findings:
     """Every alpha and beta: the measures over seeds, and the density of q(z) for the first."""
-    pairs = list(itertools.product(scale.pick(*ALPHAS), scale.pick(*BETAS)))
+    asked = {steps: _asked(context, steps) for steps in context.pick(*STEPS)}
     cells: list[Cell] = []
     charts: list[Chart] = []
-    for steps in scale.pick(*STEPS):
-        codes = _codes(scale, steps, pairs)
-        trained = scale.cut({"steps": steps}, DATA)["steps"]
-        own = [cell for pair in pairs for cell in _cells(scale, trained, pair, codes[pair])]
+    for steps, found in asked.items():
+        trained = context.cut({"steps": steps}, DATA)["steps"]
+        own = [cell for pair, values in found.items() for cell in _cells(trained, pair, values)]
         cells += own
-        charts += [_curves(trained, own), _densities(scale, trained, codes)]
+        charts += [_curves(trained, own), _densities(context, trained, found)]
     return Findings(tuple(cells), tuple(charts))
 
 
-def _codes(
-    scale: Scale, steps: int, pairs: Iterable[tuple[float, float]]
-) -> dict[tuple[float, float], list[Representation]]:
-    data, seeds = open_dataset(DATA), scale.seed_list(2, 3)
-    runs: Iterable[Run] = iter(scale.trained(_sweep(scale, steps)))
-    return {
-        pair: [encode(run.model, data, device="cpu", progress=False) for run in itertools.islice(runs, len(seeds))]
-        for pair in pairs
-    }
+def _asked(context: StudyContext, steps: int) -> dict[Pair, Values]:
+    runs, seeds = context.runs(_sweep(context, steps)), len(context.seed_list(2, 3))
+    wanted = Measurement("pinwheel", _measured, {"draws": context.pick(DRAWS // 8, DRAWS)})
+    pairs = itertools.product(context.pick(*ALPHAS), context.pick(*BETAS))
+    return {pair: context.measured(runs[at * seeds : (at + 1) * seeds], wanted) for at, pair in enumerate(pairs)}
 
 
-def _sweep(scale: Scale, steps: int) -> Sweep:
-    width = [scale.pick(50, 100)]
+def _measured(run: Run, data: Dataset, device: str, draws: int) -> dict[str, Any]:
+    """The measures, and the density of the aggregate posterior as an image."""
+    codes = encode(run.model, data, device="cpu", progress=False)
+    aggregate = gaussians(codes.mean.double(), codes.variance.double())
+    return {"measures": measured(codes, draws), "density": pictures(density(aggregate))}
+
+
+def _sweep(context: StudyContext, steps: int) -> Sweep:
+    width = [context.pick(50, 100)]
     rows = {"log_every": steps // 5, "evaluate_every": steps, "monitor_every": 0}
     return Sweep(
         DATA,
@@ -114,23 +120,26 @@ def _sweep(scale: Scale, steps: int) -> Sweep:
             "net": {"name": "mlp", "encoder_widths": width, "decoder_widths": width},
             "prior": {"name": "mixture", "variances": VARIANCE},
             "likelihood": {"name": "gaussian", "variance": 1.0, "learned": True},
-            **{"optimiser": "amsgrad", "batch": scale.pick(50, 400), "steps": steps, "held_out": 0, **rows},
+            "optimiser": "amsgrad",
+            "batch": context.pick(50, 400),
+            "steps": steps,
+            "held_out": 0,
+            **rows,
         },
-        {"latents": 2, "learning_rate": scale.pick(5e-3, 1e-3)},
+        {"latents": 2, "learning_rate": context.pick(5e-3, 1e-3)},
         {"name": "decomposition", "divergence": "kl"},
         {
-            "objective.alpha": list(scale.pick(*ALPHAS)),
-            "objective.beta": list(scale.pick(*BETAS)),
-            "seed": scale.seed_list(2, 3),
+            "objective.alpha": list(context.pick(*ALPHAS)),
+            "objective.beta": list(context.pick(*BETAS)),
+            "seed": context.seed_list(2, 3),
         },
         MeasurementSpec(items=400),
     )
 
 
-def _cells(scale: Scale, steps: int, pair: tuple[float, float], codes: Sequence[Representation]) -> list[Cell]:
-    values = [measured(one, scale.pick(DRAWS // 8, DRAWS)) for one in codes]
+def _cells(steps: int, pair: Pair, values: Values) -> list[Cell]:
     of = {"steps": steps, "alpha": pair[0], "beta": pair[1]}
-    return [Cell.over({**of, "measure": name}, [one[name] for one in values]) for name in MEASURES]
+    return [Cell.over({**of, "measure": name}, [one["measures"][name] for one in values]) for name in MEASURES]
 
 
 def _curves(steps: int, cells: Iterable[Cell]) -> Lines:
@@ -139,18 +148,20 @@ def _curves(steps: int, cells: Iterable[Cell]) -> Lines:
     return Lines(
         f"Overlap and match against beta, {steps} steps",
         f"Source: overlap grows with beta (I(x; z) falls), the match of aggregate and prior with alpha. {meanings}.",
-        *(rows, "beta", "value", "alpha", "measure"),
+        rows,
+        x="beta",
+        y="value",
+        by="alpha",
+        panel="measure",
         log_y=True,
     )
 
 
-def _densities(scale: Scale, steps: int, codes: dict[tuple[float, float], list[Representation]]) -> Pictures:
-    betas = scale.pick(*BETAS)
+def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> Pictures:
+    betas = context.pick(*BETAS)
     strips = [("the prior", density(clusters())[None])]
-    for alpha in scale.pick(*ALPHAS):
-        firsts = [codes[alpha, beta][0] for beta in betas]
-        images = [density(gaussians(one.mean.double(), one.variance.double())) for one in firsts]
-        strips.append((f"alpha {alpha:g}", torch.stack(images)))
+    for alpha in context.pick(*ALPHAS):
+        strips.append((f"alpha {alpha:g}", torch.stack([images(found[alpha, beta][0]["density"]) for beta in betas])))
     texts = ", ".join(f"{beta:g}" for beta in betas)
     return Pictures(
         f"Density of the aggregate posterior, {steps} steps",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,25 +10,26 @@ import torch
 from scipy import stats
 
 from vaescope.codes import Representation
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.metrics import factor_vae
 from vaescope.priors import principal_log_variances
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
-from vaescope.runs.options import choose_device
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import Sweep
 
 SCORE, NORMAL_SCORE, LOSS = "FactorVAE score", "FactorVAE score of normal quantiles", "reconstruction loss"
 BETAS = (0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0, 6.0, 8.0)
 DEGREES = (2.0, 5.0, 50.0), (2.0, 3.0, 5.0, 10.0, 50.0)
 SEEDS = 2, 100
-SOURCES = {"name": "synthetic-nonlinear", "items": 2000}, {"name": "dsprites"}
+SOURCES: tuple[dict[str, Any], dict[str, Any]] = {"name": "synthetic-nonlinear", "items": 2000}, {"name": "dsprites"}
 TITLES = "synthetic non-linear", "dSprites"
 LATENTS = 3, 10
-VOTES: tuple[dict[str, int], dict[str, int]] = {"votes": 500, "batch": 50}, {}
+VOTES: tuple[dict[str, int], dict[str, int]] = {"train_votes": 500, "batch": 50}, {}
 PRINCIPAL_ITEMS = 20_000
 # Bounds of a normal quantile: a mean so far out is no farther.
 SMALLEST = 1e-7
@@ -47,11 +47,18 @@ QUICK_NOTE = "Quick: synthetic-nonlinear (two factors) in place of dSprites."
 _QUICK: dict[str, Any] = {
     "net": {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32]},
     "likelihood": {"name": "gaussian", "variance": 0.01},
-    **{"steps": 300, "batch": 50, "log_every": 300, "evaluate_every": 300, "held_out": 0.1},
+    "steps": 300,
+    "batch": 50,
+    "log_every": 300,
+    "evaluate_every": 300,
+    "held_out": 0.1,
 }
 _PAPER: dict[str, Any] = {
     "net": {"name": "conv", "kernels": [4, 4, 4, 4], "hidden": 128},
-    **{"epochs": 20, "batch": 64, "precision": "bfloat16", "held_out": 0.01},
+    "epochs": 20,
+    "batch": 64,
+    "precision": "bfloat16",
+    "held_out": 0.01,
 }
 
 
@@ -65,61 +72,58 @@ class Prior:
     degrees: float | None = None
 
 
-def _work(scale: Scale) -> Findings:
+def _work(context: StudyContext) -> Findings:
     """Reconstruction loss and disentanglement of every prior and beta, over seeds."""
-    source = scale.pick(*SOURCES)
-    data = open_dataset(source)
-    items = data.to(choose_device(scale.device))
+    source, seeds = context.pick(*SOURCES), len(context.seed_list(*SEEDS))
+    asked: list[tuple[Prior, float, Values]] = []
+    for prior in _priors(context, context.dataset(source)):
+        runs = context.runs(_sweep(context, source, prior))
+        wanted = Measurement("scores", _scores, {"degrees": prior.degrees, "votes": context.pick(*VOTES)})
+        for at, beta in enumerate(prior.betas):
+            asked.append((prior, beta, context.measured(runs[at * seeds : (at + 1) * seeds], wanted)))
     cells: list[Cell] = []
-    for prior in _priors(scale, data):
-        runs = iter(scale.trained(_sweep(scale, source, prior)))
-        for beta in prior.betas:
-            own = list(itertools.islice(runs, len(scale.seed_list(*SEEDS))))
-            of = {"data": scale.pick(*TITLES), "prior": prior.title, "beta": beta}
-            cells += _cells(scale, of, prior, own, items)
-    notes = (QUICK_NOTE,) if scale.pick(True, False) else ()
-    return Findings(tuple(cells), _charts(cells), notes)
+    for prior, beta, values in asked:
+        of = {"data": context.pick(*TITLES), "prior": prior.title, "beta": beta}
+        cells += [Cell.over({**of, "measure": name}, [one[name] for one in values]) for name in values[0]]
+    if context.is_quick:
+        context.note(QUICK_NOTE)
+    return Findings(tuple(cells), _charts(cells))
 
 
-def _priors(scale: Scale, data: Dataset) -> list[Prior]:
+def _priors(context: StudyContext, data: Dataset) -> list[Prior]:
     # Rounded, since they are part of what a run is, and their last digits may differ between machines.
-    found = principal_log_variances(data.draw(PRINCIPAL_ITEMS), scale.pick(*LATENTS))
+    found = principal_log_variances(data.draw(PRINCIPAL_ITEMS), context.pick(*LATENTS))
     principal = [round(value, 3) for value in found]
     kinds = {"isotropic": {}, "fixed": {"log_variance": principal}, "learned": {"log_variance": principal}}
     gaussian = [
-        Prior(f"Gaussian, {kind}", {"name": "anisotropic", "kind": kind, **options}, scale.pick(*BETAS))
+        Prior(f"Gaussian, {kind}", {"name": "anisotropic", "kind": kind, **options}, context.pick(*BETAS))
         for kind, options in kinds.items()
     ]
     student = [
         Prior(f"Student-t, {degrees:g} degrees", {"name": "student_t", "degrees": degrees}, (1.0,), degrees)
-        for degrees in scale.pick(*DEGREES)
+        for degrees in context.pick(*DEGREES)
     ]
     return gaussian + student
 
 
-def _sweep(scale: Scale, source: Mapping[str, Any], prior: Prior) -> Sweep:
+def _sweep(context: StudyContext, source: Mapping[str, Any], prior: Prior) -> Sweep:
     return Sweep(
         dict(source),
-        {**scale.pick(_QUICK, _PAPER), "prior": dict(prior.table), "optimiser": "amsgrad", "monitor_every": 0},
-        {"latents": scale.pick(*LATENTS), "learning_rate": scale.pick(5e-3, 5e-4)},
+        {**context.pick(_QUICK, _PAPER), "prior": dict(prior.table), "optimiser": "amsgrad", "monitor_every": 0},
+        {"latents": context.pick(*LATENTS), "learning_rate": context.pick(5e-3, 5e-4)},
         {"name": "beta"},
-        {"objective.beta": list(prior.betas), "seed": scale.seed_list(*SEEDS)},
+        {"objective.beta": list(prior.betas), "seed": context.seed_list(*SEEDS)},
         MeasurementSpec(items=1000),
     )
 
 
-def _cells(scale: Scale, of: Mapping[str, Any], prior: Prior, runs: list[Run], items: Dataset) -> list[Cell]:
-    found: dict[str, list[float]] = {LOSS: [run.last("test")["reconstruction"] for run in runs]}
-    for run in runs:
-        codes = encode(run.model, items, device=choose_device(scale.device), progress=False)
-        found.setdefault(SCORE, []).append(_score(scale, codes))
-        if prior.degrees is not None:
-            found.setdefault(NORMAL_SCORE, []).append(_score(scale, normal_quantiles(codes, prior.degrees)))
-    return [Cell.over({**of, "measure": name}, values) for name, values in found.items()]
-
-
-def _score(scale: Scale, codes: Representation) -> float:
-    return factor_vae(codes, protocol="mathieu", **scale.pick(*VOTES)).score
+def _scores(run: Run, data: Dataset, device: str, degrees: float | None, votes: dict[str, Any]) -> dict[str, float]:
+    """The loss, the score of the means, and that of their normal quantiles under Student's t."""
+    codes = encode(run.model, data.to(device), device=device, progress=False)
+    found = {LOSS: run.last("test")["reconstruction"], SCORE: factor_vae(codes, protocol="mathieu", **votes).score}
+    if degrees is not None:
+        found[NORMAL_SCORE] = factor_vae(normal_quantiles(codes, degrees), protocol="mathieu", **votes).score
+    return found
 
 
 def normal_quantiles(codes: Representation, degrees: float) -> Representation:
@@ -144,7 +148,9 @@ def _charts(cells: list[Cell]) -> tuple[Lines, ...]:
             f"Disentanglement against reconstruction, {family} priors",
             sentence,
             [row for (prior, _), row in rows.items() if prior.startswith(family)],
-            *(LOSS, SCORE, "prior"),
+            x=LOSS,
+            y=SCORE,
+            by="prior",
             kind="lines" if family == "Gaussian" else "points",
         )
         for family, sentence in sentences.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,14 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.encoding.traversals import traverse
-from vaescope.metrics.score import Score
 from vaescope.metrics.sparsity import class_activation, hoyer
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
-from vaescope.runs.options import choose_device
 from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import images, pictures
+from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import Sweep
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
@@ -54,144 +55,167 @@ LEFT_OPEN = (
 )
 _QUICK: dict[str, Any] = {
     "net": {"name": "mlp", "encoder_widths": [64], "decoder_widths": [64]},
-    **{"steps": 400, "batch": 24, "log_every": 400, "evaluate_every": 400, "held_out": 300},
+    "steps": 400,
+    "batch": 24,
+    "log_every": 400,
+    "evaluate_every": 400,
+    "held_out": 300,
 }
 _PAPER: dict[str, Any] = {
     "net": {"name": "conv", "kernels": [4, 4, 4], "channels": [32, 64, 128]},
-    **{"epochs": 80, "batch": 500, "precision": "bfloat16", "held_out": 10_000, "evaluation_items": 10_000},
+    "epochs": 80,
+    "batch": 500,
+    "precision": "bfloat16",
+    "held_out": 10_000,
+    "evaluation_items": 10_000,
 }
 
 
 @dataclass(frozen=True)
-class Material:
-    """Held-out items under the name of their data, and the runs of each prior and alpha, one for each seed."""
+class Subject:
+    """The runs of each prior and alpha, one for each seed, under the title of their data."""
 
     title: str
-    items: Dataset
-    runs: Mapping[tuple[str, float], list[Run]]
-    device: str
-
-    def codes(self, run: Run) -> Representation:
-        """Those of the held-out items."""
-        return encode(run.model, self.items, device=self.device, progress=False)
+    held_out: int
+    runs: Mapping[tuple[str, float], list[StudyRun]]
 
 
-def _material(scale: Scale, notes: list[str]) -> Material | None:
+def _subject(context: StudyContext) -> Subject | None:
     """What both figures are about; None, with a note, where the data are not there."""
-    title, name, options = scale.pick(("digits", "digits", {}), ("Fashion-MNIST", "fashion-mnist", OPTIONS))
-    if name == "digits":
-        notes.append(QUICK_NOTE)
-    data = scale.open(name, notes, **options)
-    if data is None:
+    title, name, options = ("digits", "digits", {}) if context.is_quick else ("Fashion-MNIST", "fashion-mnist", OPTIONS)
+    if context.is_quick:
+        context.note(QUICK_NOTE)
+    if context.open(name, **options) is None:
         return None
-    settings = scale.pick(_QUICK, _PAPER)
-    found = iter(scale.trained(_sweep(scale, {"name": name, **options}, settings)))
-    seeds = scale.seed_list(*SEEDS)
-    runs = {pair: list(itertools.islice(found, len(seeds))) for pair in itertools.product(PRIORS, scale.pick(*ALPHAS))}
-    device = choose_device(scale.device)
-    return Material(title, data.split(settings["held_out"], 0)[1].to(device), runs, device)
+    settings = context.pick(_QUICK, _PAPER)
+    found = iter(context.runs(_sweep(context, {"name": name, **options}, settings)))
+    seeds = context.seed_list(*SEEDS)
+    pairs = itertools.product(PRIORS, context.pick(*ALPHAS))
+    return Subject(title, settings["held_out"], {pair: list(itertools.islice(found, len(seeds))) for pair in pairs})
 
 
-def _sweep(scale: Scale, source: Mapping[str, Any], settings: Mapping[str, Any]) -> Sweep:
+def _codes(run: Run, data: Dataset, device: str, held_out: int) -> Representation:
+    """The codes of the held-out items."""
+    return encode(run.model, data.split(held_out, 0)[1].to(device), device=device, progress=False)
+
+
+def _sweep(context: StudyContext, source: Mapping[str, Any], settings: Mapping[str, Any]) -> Sweep:
     return Sweep(
         dict(source),
         {**settings, "likelihood": {"name": "laplace", "scale": 0.1}, "optimiser": "amsgrad", "monitor_every": 0},
-        {"latents": scale.pick(10, 50), "learning_rate": scale.pick(3e-3, 5e-4)},
+        {"latents": context.pick(10, 50), "learning_rate": context.pick(3e-3, 5e-4)},
         {"name": "decomposition", "beta": 1.0, "divergence": "mmd"},
         {
             "prior": list(PRIORS.values()),
-            "objective.alpha": list(scale.pick(*ALPHAS)),
-            "seed": scale.seed_list(*SEEDS),
+            "objective.alpha": list(context.pick(*ALPHAS)),
+            "seed": context.seed_list(*SEEDS),
         },
         MeasurementSpec(items=1000),
     )
 
 
-def _against_alpha(scale: Scale) -> Findings:
+def _against_alpha(context: StudyContext) -> Findings:
     """Figure 4: sparsity, log-likelihood and divergence of held-out images against alpha."""
-    notes: list[str] = []
-    material = _material(scale, notes)
-    if material is None:
-        return Findings((), (), tuple(notes))
+    subject = _subject(context)
+    if subject is None:
+        return Findings(())
+    wanted = Measurement("sparsity", _sparsity, {"held_out": subject.held_out})
+    asked = {pair: context.measured(runs, wanted) for pair, runs in subject.runs.items()}
     cells: list[Cell] = []
-    for (prior, alpha), runs in material.runs.items():
-        values = [_measures(material, run) for run in runs]
-        of = {"data": material.title, "prior": prior, "alpha": alpha}
+    for (prior, alpha), values in asked.items():
+        of = {"data": subject.title, "prior": prior, "alpha": alpha}
         cells += [Cell.over({**of, "measure": name}, [one[name] for one in values]) for name in MEASURES]
     rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEASURES.items())
     chart = Lines(
-        f"Sparsity, reconstruction and divergence against alpha, {material.title}",
+        f"Sparsity, reconstruction and divergence against alpha, {subject.title}",
         f"Bars are standard deviations over seeds. {meanings}.",
-        *(rows, "alpha", "value", "prior", "measure"),
+        rows,
+        x="alpha",
+        y="value",
+        by="prior",
+        panel="measure",
     )
-    return Findings(tuple(cells), (chart,), tuple(notes))
+    return Findings(tuple(cells), (chart,))
 
 
-def _measures(material: Material, run: Run) -> dict[str, float]:
+def _sparsity(run: Run, data: Dataset, device: str, held_out: int) -> dict[str, float]:
     terms = run.last("test")
-    values = (hoyer(material.codes(run)).score, -terms["reconstruction"], terms["divergence"])
+    values = (hoyer(_codes(run, data, device, held_out)).score, -terms["reconstruction"], terms["divergence"])
     return dict(zip(MEASURES, values, strict=True))
 
 
-def _by_class(scale: Scale) -> Findings:
+def _by_class(context: StudyContext) -> Findings:
     """Figure 5: the mean magnitude of each latent in each class, and items moved along a latent that they use."""
-    notes: list[str] = []
-    material = _material(scale, notes)
-    if material is None:
-        return Findings((), (), tuple(notes))
-    alpha = max(scale.pick(*ALPHAS))
-    names = CLASSES[material.title]
+    subject = _subject(context)
+    if subject is None:
+        return Findings(())
+    alpha, first = max(context.pick(*ALPHAS)), next(iter(PRIORS))
+    names, options = CLASSES[subject.title], {"held_out": subject.held_out}
+    wanted = Measurement("class-activation", _activation, options)
+    asked = {prior: context.measured(subject.runs[prior, alpha], wanted) for prior in PRIORS}
+    chosen = {**options, "classes": [names.index(name) for name in CHOSEN[subject.title]]}
+    moved = context.measured(subject.runs[first, alpha][:1], Measurement("moved-items", _moved, chosen))
     cells: list[Cell] = []
     charts: list[Chart] = []
-    for prior in PRIORS:
-        runs = material.runs[prior, alpha]
-        found = [class_activation(material.codes(run)) for run in runs]
-        of = {"data": material.title, "prior": prior, "alpha": alpha, "measure": "sparsity of a class' magnitudes"}
-        by_class = zip(*(_each_class(one) for one in found), strict=True)
+    for prior, values in asked.items():
+        of = {"data": subject.title, "prior": prior, "alpha": alpha, "measure": "sparsity of a class' magnitudes"}
+        by_class = zip(*(one["by_class"] for one in values), strict=True)
         cells += [Cell.over({**of, "class": name}, own) for name, own in zip(names, by_class, strict=True)]
-        cells.append(Cell.over({**of, "class": "mean"}, [one.score for one in found]))
-        magnitudes = np.asarray(found[0].matrix)
+        cells.append(Cell.over({**of, "class": "mean"}, [one["score"] for one in values]))
+        magnitudes = np.array(values[0]["matrix"])
         charts.append(
             Matrix(
-                f"Mean magnitude of latents by class, {prior}, {material.title}",
+                f"Mean magnitude of latents by class, {prior}, {subject.title}",
                 f"alpha {alpha:g}, beta 1, the first seed; each latent over its standard deviation.",
-                *(magnitudes.T, names, [str(latent) for latent in found[0].latents or ()], "magnitude"),
+                magnitudes.T,
+                names,
+                [str(latent) for latent in values[0]["latents"]],
+                "magnitude",
                 largest=float(magnitudes.max()),
             )
         )
-    charts.append(_moved(material, next(iter(PRIORS)), alpha))
-    return Findings(tuple(cells), tuple(charts), tuple(notes))
+    charts.append(_pictures(subject.title, first, names, moved))
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _each_class(score: Score) -> list[float]:
-    """Hoyer's measure of the mean magnitudes of each class."""
-    return [float(value) for value in score.by_factor or () if value is not None]
+def _activation(run: Run, data: Dataset, device: str, held_out: int) -> dict[str, Any]:
+    """The mean magnitudes of latents by class, and Hoyer's measure of those of each class."""
+    found = class_activation(_codes(run, data, device, held_out))
+    return {
+        "score": found.score,
+        "by_class": [float(value) for value in found.by_factor or () if value is not None],
+        "matrix": np.asarray(found.matrix).tolist(),
+        "latents": list(found.latents or ()),
+    }
 
 
-def _moved(material: Material, prior: str, alpha: float) -> Pictures:
-    run = material.runs[prior, alpha][0]
-    codes = material.codes(run)
-    strips = list(_strips(material, run, codes))
+def _pictures(title: str, prior: str, names: Sequence[str], moved: Values) -> Pictures:
     return Pictures(
-        f"Items moved along the latent that they use most, {prior}, {material.title}",
+        f"Items moved along the latent that they use most, {prior}, {title}",
         "From the item's own value z on the left to z + sign(z) on the right, all other latents held.",
-        strips,
+        [(f"class {names[one['class']]}, latent {one['latent']}", images(one["items"])) for one in moved[0]],
     )
 
 
-def _strips(material: Material, run: Run, codes: Representation) -> Iterator[tuple[str, Tensor]]:
+def _moved(run: Run, data: Dataset, device: str, held_out: int, classes: list[int]) -> list[dict[str, Any]]:
+    codes = _codes(run, data, device, held_out)
+    return [
+        {"class": label, "latent": latent, "items": pictures(items)}
+        for label, latent, items in _strips(run, codes, classes)
+    ]
+
+
+def _strips(run: Run, codes: Representation, classes: Sequence[int]) -> Iterator[tuple[int, int, Tensor]]:
     """For some classes the first item: its latent of the largest magnitude, interpolated (section 6.3)."""
     assert codes.labels is not None
     scaled = codes.mean / codes.mean.std(0)
-    names = CLASSES[material.title]
-    for name in CHOSEN[material.title]:
-        place = int((codes.labels == names.index(name)).nonzero()[0, 0])
+    for label in classes:
+        place = int((codes.labels == label).nonzero()[0, 0])
         latent = int(scaled[place].abs().argmax())
         value = codes.mean[place, latent]
         values = torch.linspace(float(value), float(value + value.sign()), STEPS)
-        moved = traverse(run.model, codes.mean[place], latent, values.tolist())
-        yield f"class {name}, latent {latent}", moved.clamp(0, 1)
+        yield label, latent, traverse(run.model, codes.mean[place], latent, values.tolist())
 
 
 STUDIES: tuple[Study, ...] = (

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from vaescope.runs import Run
+from vaescope.studies.context import StudyContext
 from vaescope.studies.pastrana_runs import (
     BETAS,
     CHOSEN,
     CONDITIONAL,
+    LOSS,
     PLAIN,
     QUICK_CHOSEN,
-    Material,
+    Subject,
+    asked_histories,
     curves,
     end_cells,
     of_images,
 )
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.requests import Values
+from vaescope.studies.study import Cell, Findings, Study
 
 RISE = "negative ELBO above beta 1 (%)"
 BELOW = "negative ELBO below the unconditional (%)"
@@ -25,9 +28,9 @@ COMPARED = (1, 10)
 
 
 @of_images
-def figure3(scale: Scale, found: Material) -> Findings:
+def figure3(context: StudyContext, found: Subject) -> Findings:
     """Figure 3: the standard VAE with 3 to 200 latents."""
-    groups = found.by_size(scale)
+    groups = asked_histories(context, found.by_size(context))
     cells = [cell for size, runs in groups.items() for cell in end_cells({"data": found.label, "J": size}, runs)]
     sentences = (
         "Source: beyond ten latents the bound hardly improves, and no size overfits.",
@@ -38,9 +41,9 @@ def figure3(scale: Scale, found: Material) -> Findings:
 
 
 @of_images
-def figure4(scale: Scale, found: Material) -> Findings:
+def figure4(context: StudyContext, found: Subject) -> Findings:
     """Figure 4: the beta-VAE with 10 latents at five weights of the KL."""
-    groups = found.by_beta(scale, PLAIN)
+    groups = asked_histories(context, found.by_beta(context, PLAIN))
     cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
     cells += [
         Cell.over({**_at(found, beta), "measure": RISE}, _percent(groups[beta], groups[1])) for beta in BETAS[PLAIN][1:]
@@ -54,9 +57,9 @@ def figure4(scale: Scale, found: Material) -> Findings:
 
 
 @of_images
-def figure6(scale: Scale, found: Material) -> Findings:
+def figure6(context: StudyContext, found: Subject) -> Findings:
     """Figure 6: the conditional beta-VAE with 10 latents at four weights, beside the one that knows no labels."""
-    groups, others = found.by_beta(scale, CONDITIONAL), found.by_beta(scale, PLAIN)
+    groups, others = (asked_histories(context, found.by_beta(context, model)) for model in (CONDITIONAL, PLAIN))
     cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
     for beta, runs in groups.items():
         below = [-change for change in _percent(runs, others[beta])]
@@ -70,9 +73,9 @@ def figure6(scale: Scale, found: Material) -> Findings:
 
 
 @of_images
-def figure7(scale: Scale, found: Material) -> Findings:
+def figure7(context: StudyContext, found: Subject) -> Findings:
     """Figure 7: with and without labels at the weights 1 and 10."""
-    models = {model: found.by_beta(scale, model) for model in (PLAIN, CONDITIONAL)}
+    models = {model: asked_histories(context, found.by_beta(context, model)) for model in (PLAIN, CONDITIONAL)}
     cells = [
         cell
         for model, groups in models.items()
@@ -83,20 +86,20 @@ def figure7(scale: Scale, found: Material) -> Findings:
         "Source: the bound is best with labels and weight 1, and worst without labels and weight 10.",
         "Source: at weight 10 labels take the share of the KL from 20% down to almost 10%.",
     )
-    named: Mapping[str, Sequence[Run]] = {
+    named: Mapping[str, Values] = {
         f"{model}, beta = {found.weight(beta)}": groups[beta] for model, groups in models.items() for beta in COMPARED
     }
     return Findings(tuple(cells), curves(named, "With and without labels", sentences))
 
 
-def _at(found: Material, beta: int) -> dict[str, Any]:
+def _at(found: Subject, beta: int) -> dict[str, Any]:
     return {"data": found.label, "beta": found.weight(beta)}
 
 
-def _percent(runs: Sequence[Run], others: Sequence[Run]) -> list[float]:
+def _percent(values: Values, others: Values) -> list[float]:
     """By how much the negative ELBO of each run is above that of the other with its seed."""
-    pairs = zip(runs, others, strict=True)
-    return [100 * (one.last("test")["loss"] / other.last("test")["loss"] - 1) for one, other in pairs]
+    pairs = zip(values, others, strict=True)
+    return [100 * (one["test"][-1][LOSS] / other["test"][-1][LOSS] - 1) for one, other in pairs]
 
 
 STUDIES = (

@@ -13,10 +13,21 @@ from vaescope.data import Dataset, Subset
 from vaescope.data.conditions import conditions_of
 from vaescope.encoding import Traversal, encode, traversals, traverse
 from vaescope.runs import Run
-from vaescope.runs.measurements import MeasurementSpec, measure
 from vaescope.studies.charts import Pictures
-from vaescope.studies.pastrana_runs import CHOSEN, CONDITIONAL, PLAIN, QUICK_CHOSEN, Material, of_images
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import images, pictures, regime
+from vaescope.studies.pastrana_runs import (
+    CHOSEN,
+    CONDITIONAL,
+    HISTORY,
+    PLAIN,
+    QUICK_CHOSEN,
+    Subject,
+    held_out_of,
+    of_images,
+)
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
 
 COMPARED = ((PLAIN, 1), (PLAIN, 10), (CONDITIONAL, 10))
 DIGITS, SHOWN = 10, 8  # the digit 8 is the one of Figure 1
@@ -26,14 +37,16 @@ PROPERTIES = ("line weight", "tilt", "width")
 
 
 @of_images
-def figure5(scale: Scale, found: Material) -> Findings:
+def figure5(context: StudyContext, found: Subject) -> Findings:
     """Figure 5: one image of each digit as the beta-VAE decodes its mean code, for every weight of the KL."""
-    examples = one_of_each(found.held_out())
-    strips = [("original", examples.batch(torch.arange(len(examples))))]
+    groups = found.by_beta(context, PLAIN)
+    ends = {beta: context.measured(runs, HISTORY) for beta, runs in groups.items()}
+    decoded = {beta: context.measured(runs[:1], RECONSTRUCTIONS) for beta, runs in groups.items()}
+    strips = [("original", images(decoded[1][0]["original"]))]
     cells = []
-    for beta, runs in found.by_beta(scale, PLAIN).items():
-        strips.append((f"beta = {found.weight(beta)}", reconstructions(runs[0].model, examples)))
-        errors = [run.last("test")["reconstruction"] for run in runs]
+    for beta, values in ends.items():
+        strips.append((f"beta = {found.weight(beta)}", images(decoded[beta][0]["decoded"])))
+        errors = [one["reconstruction"] for one in values]
         cells.append(Cell.over({"data": found.label, "beta": found.weight(beta), "measure": "BCE"}, errors))
     sentence = (
         "Source: the larger the weight of the KL, the blurrier the digits, until at 20 they cannot be identified."
@@ -42,21 +55,32 @@ def figure5(scale: Scale, found: Material) -> Findings:
 
 
 @of_images
-def figure1_and_8(scale: Scale, found: Material) -> Findings:
+def figure1_and_8(context: StudyContext, found: Subject) -> Findings:
     """Figures 1 and 8: every latent moved from -5 to 5, at an 8 for three models, and at every digit for the best."""
-    examples = one_of_each(found.held_out())
-    charts, cells = [], []
+    items = context.pick(1000, 10_000)
+    told = Measurement("properties", _properties, {"items": items})
+    asked: list[tuple[str, int, Values, Values, Values]] = []
     for model, beta in COMPARED:
-        runs = found.by_beta(scale, model)[beta]
-        of = {"data": found.label, "model": model, "beta": found.weight(beta)}
-        moved = [_moved(run, examples, SHOWN) for run in runs]
-        cells += _counts(of, scale, runs, moved)
-        cells += _told(of, found, runs, scale.pick(1000, 10_000))
-        sentence = "Each row moves one latent from -5 to 5; rows that do not change are latents without a use."
-        strips = [(f"z{one.latent + 1}", one.items) for one in moved[0]]
-        charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips))
+        runs = found.by_beta(context, model)[beta]
+        measured = context.measured(runs, told), context.measured(runs, regime(items))
+        asked.append((model, beta, *measured, context.measured(runs[:1], TRAVERSALS)))
     model, beta = COMPARED[-1]
-    charts.append(_all_digits(found.by_beta(scale, model)[beta][0], examples))
+    digits = context.measured(found.by_beta(context, model)[beta][:1], ALL_DIGITS)
+    charts, cells = [], []
+    for model, beta, properties_told, types, moved in asked:
+        of = {"data": found.label, "model": model, "beta": found.weight(beta)}
+        still = [one["still"] for one in properties_told]
+        cells.append(Cell.over({**of, "measure": "latents that change nothing"}, still))
+        cells.append(Cell.over({**of, "measure": "passive latents"}, [float(one["passive"] or 0) for one in types]))
+        for name in PROPERTIES:
+            best = [one["best"][name] for one in properties_told]
+            cells.append(Cell.over({**of, "measure": f"best correlation with {name}"}, best))
+        sentence = "Each row moves one latent from -5 to 5; rows that do not change are latents without a use."
+        strips = [(f"z{at + 1}", images(one)) for at, one in enumerate(moved[0])]
+        charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips))
+    sentence = "Source: the three latents that move an image most do the same to every digit."
+    strips = [(f"digit {one['digit']}, z{one['latent'] + 1}", images(one["items"])) for one in digits[0]]
+    charts.append(Pictures("Every digit under the conditional beta-VAE", sentence, strips))
     return Findings(tuple(cells), tuple(charts))
 
 
@@ -68,11 +92,12 @@ def one_of_each(data: Dataset) -> Dataset:
 
 def reconstructions(model: Any, data: Dataset) -> Float[Tensor, "items ..."]:
     """What the decoder makes of each item's mean code."""
-    told = conditions_of(model, data)
+    conditions = conditions_of(model, data)
     codes = encode(model, data, progress=False).mean
     # A latent set to the value that it has leaves the code as it is.
     found = [
-        traverse(model, code, 0, [float(code[0])], None if told is None else told[at]) for at, code in enumerate(codes)
+        traverse(model, code, 0, [float(code[0])], None if conditions is None else conditions[at])
+        for at, code in enumerate(codes)
     ]
     return torch.cat(found)
 
@@ -99,30 +124,47 @@ def _moved(run: Run, examples: Dataset, digit: int) -> tuple[Traversal, ...]:
     return traversals(run.model, examples, encode(run.model, examples, progress=False), example=digit).wide
 
 
-def _counts(of: dict[str, Any], scale: Scale, runs: list[Run], moved: list[tuple[Traversal, ...]]) -> list[Cell]:
-    """Latents that change nothing to the eye, and those that are passive (Bonheme, section 6.4.1)."""
-    still = [float(sum(motion(one) <= VISIBLE for one in latents)) for latents in moved]
-    wanted = MeasurementSpec(items=scale.pick(1000, 10_000))
-    passive = [float(measure(run, wanted)["passive"] or 0) for run in runs]
-    return [
-        Cell.over({**of, "measure": "latents that change nothing"}, still),
-        Cell.over({**of, "measure": "passive latents"}, passive),
-    ]
+def _reconstructions(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """One image of each digit, and what the decoder makes of its mean code."""
+    examples = one_of_each(held_out_of(run, data))
+    original = examples.batch(torch.arange(len(examples)))
+    return {"original": pictures(original), "decoded": pictures(reconstructions(run.model, examples))}
 
 
-def _told(of: dict[str, Any], found: Material, runs: list[Run], items: int) -> list[Cell]:
-    """How strongly the best latent correlates with each property among images of one digit, over all digits."""
-    data = found.held_out().draw(items)
-    images, labels = data.batch(torch.arange(len(data))), data.labels
-    wanted = _within(properties(images), labels)
-    best = []
-    for run in runs:
-        codes = _within(encode(run.model, data, progress=False).mean.double(), labels)
-        best.append(np.abs(np.nan_to_num(_correlations(codes, wanted))).max(0))
-    return [
-        Cell.over({**of, "measure": f"best correlation with {name}"}, [float(one[at]) for one in best])
-        for at, name in enumerate(PROPERTIES)
-    ]
+def _traversals(run: Run, data: Dataset, device: str) -> list[dict[str, Any]]:
+    """Images of an 8 with each latent moved from -5 to 5."""
+    return [pictures(one.items) for one in _moved(run, one_of_each(held_out_of(run, data)), SHOWN)]
+
+
+def _all_digits(run: Run, data: Dataset, device: str) -> list[dict[str, Any]]:
+    """Figure 8: the latents that move an 8 most, at every digit."""
+    examples = one_of_each(held_out_of(run, data))
+    strongest = sorted(_moved(run, examples, SHOWN), key=motion, reverse=True)[:STRONGEST]
+    latents = sorted(one.latent for one in strongest)
+    found = []
+    for digit in range(DIGITS):
+        moved = _moved(run, examples, digit)
+        found += [{"digit": digit, "latent": one, "items": pictures(moved[one].items)} for one in latents]
+    return found
+
+
+RECONSTRUCTIONS = Measurement("reconstructions", _reconstructions)
+TRAVERSALS = Measurement("traversals", _traversals)
+ALL_DIGITS = Measurement("traversals-of-digits", _all_digits)
+
+
+def _properties(run: Run, data: Dataset, device: str, items: int) -> dict[str, Any]:
+    """Latents that change nothing to the eye, and for each property the strongest correlation of a latent with it.
+
+    Correlations are among images of one digit, over all digits.
+    """
+    held_out = held_out_of(run, data)
+    still = sum(motion(one) <= VISIBLE for one in _moved(run, one_of_each(held_out), SHOWN))
+    some = held_out.draw(items)
+    wanted = _within(properties(some.batch(torch.arange(len(some)))), some.labels)
+    codes = _within(encode(run.model, some, progress=False).mean.double(), some.labels)
+    best = np.abs(np.nan_to_num(_correlations(codes, wanted))).max(0)
+    return {"still": float(still), "best": dict(zip(PROPERTIES, best.tolist(), strict=True))}
 
 
 def _within(values: Float[Tensor, "items columns"], labels: Tensor | None) -> Float[np.ndarray, "items columns"]:
@@ -138,18 +180,6 @@ def _correlations(
 ) -> Float[np.ndarray, "latents properties"]:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.corrcoef(codes.T, wanted.T)[: codes.shape[1], codes.shape[1] :]
-
-
-def _all_digits(run: Run, examples: Dataset) -> Pictures:
-    """Figure 8: the latents that move an 8 most, at every digit."""
-    strongest = sorted(_moved(run, examples, SHOWN), key=motion, reverse=True)[:STRONGEST]
-    latents = sorted(one.latent for one in strongest)
-    strips = []
-    for digit in range(DIGITS):
-        moved = _moved(run, examples, digit)
-        strips += [(f"digit {digit}, z{latent + 1}", moved[latent].items) for latent in latents]
-    sentence = "Source: the three latents that move an image most do the same to every digit."
-    return Pictures("Every digit under the conditional beta-VAE", sentence, strips)
 
 
 STUDIES = (

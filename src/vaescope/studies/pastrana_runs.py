@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from statistics import fmean
 from typing import Any
 
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import Dataset
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.study import Cell, Findings
 from vaescope.sweeps.specification import Sweep
 
 PLAIN, CONDITIONAL = "beta-VAE", "conditional beta-VAE"
@@ -21,6 +23,7 @@ SIZES = (3, 5, 10, 20), (3, 5, 10, 20, 200)
 LATENTS = 10
 SEEDS = 2, 3
 LOSS, SHARE = "negative ELBO", "KL share (%)"
+SPLITS = ("train", "test")
 CHOSEN = (
     "How many runs there are and which split the numbers are of is not said: ours are 3 seeds at paper scale, on "
     "held-out images. All 70,000 images are split at random into 60,000 and 10,000, where the author's code has the "
@@ -34,7 +37,7 @@ QUICK_CHOSEN = (
 
 
 @dataclass(frozen=True)
-class Material:
+class Subject:
     """The images and how models of them are trained; `unit` is what the paper's betas are multiplied by."""
 
     label: str
@@ -43,16 +46,18 @@ class Material:
     unit: float
     settings: Mapping[str, Any] = field(repr=False)
 
-    def runs(self, scale: Scale, model: str, betas: Sequence[int], sizes: Sequence[int] = (LATENTS,)) -> list[Run]:
+    def runs(
+        self, context: StudyContext, model: str, betas: Sequence[int], sizes: Sequence[int] = (LATENTS,)
+    ) -> list[StudyRun]:
         """The runs of a model, those of a weight and a size beside each other, one for each seed."""
         grid: dict[str, Sequence[Any]] = {
             "objective.beta": [self.unit * beta for beta in betas],
             "latents": list(sizes),
         }
         settings = {**self.settings, "model": "conditional" if model == CONDITIONAL else "vae"}
-        seeds = scale.seed_list(*SEEDS)
-        measure = MeasurementSpec(items=scale.pick(1000, 10_000))
-        return scale.trained(
+        seeds = context.seed_list(*SEEDS)
+        measure = MeasurementSpec(items=context.pick(1000, 10_000))
+        return context.runs(
             Sweep(
                 self.source, settings, {"learning_rate": self.rate}, {"name": "beta"}, {**grid, "seed": seeds}, measure
             )
@@ -62,79 +67,94 @@ class Material:
         """What one of the paper's betas is here."""
         return beta if self.unit == 1 else round(self.unit * beta, 2)
 
-    def by_beta(self, scale: Scale, model: str) -> dict[int, list[Run]]:
+    def by_beta(self, context: StudyContext, model: str) -> dict[int, list[StudyRun]]:
         """The runs with 10 latents at every beta of the model's figure, under the paper's."""
-        return _grouped(BETAS[model], self.runs(scale, model, BETAS[model]))
+        return _grouped(BETAS[model], self.runs(context, model, BETAS[model]))
 
-    def by_size(self, scale: Scale) -> dict[int, list[Run]]:
+    def by_size(self, context: StudyContext) -> dict[int, list[StudyRun]]:
         """The runs of the standard VAE with every number of latents."""
-        sizes = scale.pick(*SIZES)
-        return _grouped(sizes, self.runs(scale, PLAIN, (1,), sizes))
-
-    def held_out(self) -> Dataset:
-        """The images that no run was trained on."""
-        return open_dataset(self.source).split(self.settings["held_out"])[1]
+        sizes = context.pick(*SIZES)
+        return _grouped(sizes, self.runs(context, PLAIN, (1,), sizes))
 
 
-def material(scale: Scale, notes: list[str]) -> Material | None:
+def held_out_of(run: Run, data: Dataset) -> Dataset:
+    """The images that a run was not trained on."""
+    return data.split(run.configuration.split.held_out)[1]
+
+
+def subject(context: StudyContext) -> Subject | None:
     """MNIST, or None, with a note, where its files are missing; small digits, under their own name, at quick scale."""
-    if scale.pick(True, False):
-        notes.append("Digits stand in for MNIST; with a twelfth of the pixels, each beta is a tenth of the paper's.")
-        return None if scale.open("digits", notes) is None else _QUICK
-    return None if scale.open("mnist", notes, part="all") is None else _PAPER
+    if context.is_quick:
+        context.note("Digits stand in for MNIST; with a twelfth of the pixels, each beta is a tenth of the paper's.")
+        return None if context.open("digits") is None else _QUICK
+    return None if context.open("mnist", part="all") is None else _PAPER
 
 
-def of_images(work: Callable[[Scale, Material], Findings]) -> Callable[[Scale], Findings]:
-    """The work of a study that is given its images; where they are missing, its findings say so and nothing else."""
+def of_images(work: Callable[[StudyContext, Subject], Findings]) -> Callable[[StudyContext], Findings]:
+    """The work of a study that is given its images; where they are missing, it has no findings but a note."""
 
     @wraps(work)
-    def study(scale: Scale) -> Findings:
-        notes: list[str] = []
-        found = material(scale, notes)
-        findings = Findings(()) if found is None else work(scale, found)
-        return replace(findings, notes=(*notes, *findings.notes))
+    def study(context: StudyContext) -> Findings:
+        found = subject(context)
+        return Findings(()) if found is None else work(context, found)
 
     return study
 
 
-def end_cells(of: Mapping[str, Any], runs: Sequence[Run]) -> list[Cell]:
+def _history(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """Loss and share of the KL at each epoch that was logged, by split."""
+    configuration = run.configuration
+    beta, plan, held_out = configuration.member.objective.beta, configuration.plan, configuration.split.held_out
+    training = len(data) - (held_out if isinstance(held_out, int) else round(held_out * len(data)))
+    found: dict[str, Any] = {
+        split: [
+            {
+                "epoch": row["step"] / (training // plan.batch),
+                LOSS: row["loss"],
+                SHARE: 100 * beta * row["rate"] / row["loss"],
+            }
+            for row in run.history
+            if row["split"] == split
+        ]
+        for split in SPLITS
+    }
+    return {**found, "reconstruction": run.last("test")["reconstruction"]}
+
+
+HISTORY = Measurement("bound-and-share", _history)
+
+
+def asked_histories(context: StudyContext, groups: Mapping[int, Sequence[StudyRun]]) -> dict[int, Values]:
+    """The histories of groups of runs."""
+    return {key: context.measured(runs, HISTORY) for key, runs in groups.items()}
+
+
+def end_cells(of: Mapping[str, Any], values: Values) -> list[Cell]:
     """The negative ELBO at the end of training, on held-out images, and the share of the KL in it."""
-    rows = [(run, run.last("test")) for run in runs]
-    shares = [_share(run, row) for run, row in rows]
-    return [
-        Cell.over({**of, "measure": LOSS}, [row["loss"] for _, row in rows]),
-        Cell.over({**of, "measure": SHARE}, shares),
-    ]
+    return [Cell.over({**of, "measure": name}, [one["test"][-1][name] for one in values]) for name in (LOSS, SHARE)]
 
 
-def curves(groups: Mapping[str, Sequence[Run]], title: str, sentences: tuple[str, str]) -> tuple[Lines, Lines]:
+def curves(groups: Mapping[str, Values], title: str, sentences: tuple[str, str]) -> tuple[Lines, Lines]:
     """Negative ELBO and share of the KL against epochs, a line for each group and a panel for each split."""
-    rows = [row for name, runs in groups.items() for split in ("train", "test") for row in _curve(name, runs, split)]
-    by = "of", "split", None, "lines", "epoch"
-    return (
-        Lines(f"{title}: {LOSS}", sentences[0], rows, "epoch", LOSS, *by, LOSS),
-        Lines(f"{title}: share of the KL", sentences[1], rows, "epoch", SHARE, *by, SHARE),
-    )
+    rows = [row for name, values in groups.items() for split in SPLITS for row in _curve(name, values, split)]
+
+    def chart(of: str, measure: str, sentence: str) -> Lines:
+        name = f"{title}: {of}"
+        return Lines(name, sentence, rows, "epoch", measure, "of", "split", None, x_title="epoch", y_title=measure)
+
+    return chart(LOSS, LOSS, sentences[0]), chart("share of the KL", SHARE, sentences[1])
 
 
-def _curve(name: str, runs: Sequence[Run], split: str) -> list[dict[str, Any]]:
+def _curve(name: str, values: Values, split: str) -> list[dict[str, Any]]:
     """The mean over seeds at each row of the histories, which have the same steps."""
     found = []
-    plan, data = runs[0].configuration.plan, runs[0].configuration.data
-    held_out = runs[0].configuration.split.held_out
-    training = data["items"] - (held_out if isinstance(held_out, int) else round(held_out * data["items"]))
-    for rows in zip(*([row for row in run.history if row["split"] == split] for run in runs), strict=True):
-        shares = [_share(run, row) for run, row in zip(runs, rows, strict=True)]
-        means = {LOSS: fmean(row["loss"] for row in rows), SHARE: fmean(shares)}
-        found.append({"epoch": rows[0]["step"] / (training // plan.batch), "split": split, "of": name, **means})
+    for rows in zip(*(one[split] for one in values), strict=True):
+        means = {measure: fmean(row[measure] for row in rows) for measure in (LOSS, SHARE)}
+        found.append({"epoch": rows[0]["epoch"], "split": split, "of": name, **means})
     return found
 
 
-def _share(run: Run, row: Mapping[str, Any]) -> float:
-    return 100 * run.configuration.member.objective.beta * row["rate"] / row["loss"]
-
-
-def _grouped(keys: Sequence[int], runs: Sequence[Run]) -> dict[int, list[Run]]:
+def _grouped(keys: Sequence[int], runs: Sequence[StudyRun]) -> dict[int, list[StudyRun]]:
     each = len(runs) // len(keys)
     return {key: list(runs[each * at : each * (at + 1)]) for at, key in enumerate(keys)}
 
@@ -157,5 +177,5 @@ def _settings(width: int, every: int, held_out: float | int, **settings: Any) ->
 
 
 _MNIST = {"name": "mnist", "part": "all"}
-_PAPER = Material("MNIST", _MNIST, 1e-2, 1, _settings(500, 600, 10_000, epochs=200, precision="tf32"))
-_QUICK = Material("Digits", "digits", 1e-2, 0.1, _settings(32, 40, 0.2, optimiser="adam", batch=50, steps=400))
+_PAPER = Subject("MNIST", _MNIST, 1e-2, 1, _settings(500, 600, 10_000, epochs=200, precision="tf32"))
+_QUICK = Subject("Digits", "digits", 1e-2, 0.1, _settings(32, 40, 0.2, optimiser="adam", batch=50, steps=400))

@@ -7,39 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from vaescope.runs import Run
 from vaescope.studies.charts import Lines
-from vaescope.studies.rolinek_runs import (
-    DISENTANGLEMENT,
-    DTO,
-    FULL_SPRITES,
-    LINEAR,
-    PAPER,
-    QUICK,
-    Task,
-)
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Values
+from vaescope.studies.rolinek_runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK, Task
 from vaescope.studies.rolinek_tables import CHOSEN
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps.specification import data_name
 
 RATIOS = (1.0, 1.2, 1.5, 2.0)
 RESTARTS = 8, 10
 
 
-def figure4(scale: Scale) -> Findings:
+def figure4(context: StudyContext) -> Findings:
     """Figure 4: DtO against the disentanglement score, a point for each restart of the beta-VAE after each length."""
-    one = scale.pick(QUICK[LINEAR], PAPER[FULL_SPRITES])
-    length, lengths = scale.pick(("steps", [75, 150, 300, 600]), ("epochs", [10, 30, 50]))
-    seeds = scale.seed_list(*RESTARTS)
-    items = one.held_out(scale.pick(1000, 5000))
+    one = context.pick(QUICK[LINEAR], PAPER[FULL_SPRITES])
+    length, lengths = context.pick(("steps", [75, 150, 300, 600]), ("epochs", [10, 30, 50]))
+    seeds = context.seed_list(*RESTARTS)
+    asked = {
+        f"{context.cut({length: taken}, data_name(one.source))[length]:g} {length}": context.measured(
+            context.runs(one.sweep({"seed": seeds}, **{length: taken})), one.scores(context)
+        )
+        for taken in lengths
+    }
     points: list[dict[str, Any]] = []
     cells: list[Cell] = []
-    for taken in lengths:
-        runs = scale.trained(one.sweep({"seed": seeds}, **{length: taken}))
-        found = [one.score(scale, run, items) for run in runs]
-        trained = f"{scale.cut({length: taken}, data_name(one.source))[length]:g} {length}"
-        points += [{**score, "length": trained} for score in found]
-        cells += _means({"data": one.label, "trained": trained}, found)
+    for trained, values in asked.items():
+        points += [{**score, "length": trained} for score in values]
+        cells += _means({"data": one.label, "trained": trained}, values)
     table = np.array([[point[DTO], point[DISENTANGLEMENT]] for point in points])
     correlation = float(np.corrcoef(table.T)[0, 1])
     of = {"data": one.label, "trained": "all", "measure": "correlation"}
@@ -47,43 +42,47 @@ def figure4(scale: Scale) -> Findings:
     chart = Lines(
         f"Orthogonality and disentanglement on {one.label}",
         "Source: the nearer a decoder is to orthogonal, the better disentangled are the latents.",
-        *(points, DTO, DISENTANGLEMENT, "length"),
+        points,
+        x=DTO,
+        y=DISENTANGLEMENT,
+        by="length",
         sd=None,
         kind="points",
         x_title=DTO,
         y_title="disentanglement score",
     )
-    notes = scale.pick((f"At quick scale the restarts are of {LINEAR}, not of dSprites.",), ())
-    return Findings(tuple(cells), (chart,), notes)
+    if context.is_quick:
+        context.note(f"At quick scale the restarts are of {LINEAR}, not of dSprites.")
+    return Findings(tuple(cells), (chart,))
 
 
-def scales(scale: Scale) -> Findings:
+def scales(context: StudyContext) -> Findings:
     """Supplement C: the linear set with its sides in the ratios 1, 1.2, 1.5 and 2; equal sides prefer no direction."""
-    one = scale.pick(QUICK, PAPER)[LINEAR]
-    cells: list[Cell] = []
-    for ratio in RATIOS:
-        cells += _means({"ratio": ratio}, _at_ratio(scale, one, ratio))
+    one = context.pick(QUICK, PAPER)[LINEAR]
+    asked = {ratio: _at_ratio(context, one, ratio) for ratio in RATIOS}
+    cells = [cell for ratio, values in asked.items() for cell in _means({"ratio": ratio}, values)]
     rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
     chart = Lines(
         "The two sides of the data in other ratios",
         "Source: directions are aligned where singular values differ. Ours: where two are equal, the decoder may "
         "rotate.",
-        *(rows, "ratio", "value", "measure"),
+        rows,
+        x="ratio",
+        y="value",
+        by="measure",
         x_title="longer side / shorter side",
         y_title="DtO and disentanglement score",
     )
     return Findings(tuple(cells), (chart,))
 
 
-def _at_ratio(scale: Scale, one: Task, ratio: float) -> list[dict[str, float]]:
+def _at_ratio(context: StudyContext, one: Task, ratio: float) -> Values:
     given = one.source if isinstance(one.source, dict) else {"name": one.source}
-    source = {**given, "ratio": ratio}
-    runs: Sequence[Run] = scale.trained(one.sweep({"seed": scale.seed_list(*RESTARTS)}, source))
-    items = one.held_out(scale.pick(1000, 5000), source)
-    return [one.score(scale, run, items) for run in runs]
+    sweep = one.sweep({"seed": context.seed_list(*RESTARTS)}, {**given, "ratio": ratio})
+    return context.measured(context.runs(sweep), one.scores(context))
 
 
-def _means(of: dict[str, Any], found: list[dict[str, float]]) -> list[Cell]:
+def _means(of: dict[str, Any], found: Sequence[dict[str, float]]) -> list[Cell]:
     return [Cell.over({**of, "measure": measure}, [score[measure] for score in found]) for measure in found[0]]
 
 

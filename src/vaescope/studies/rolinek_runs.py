@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.data import Dataset, open_dataset
-from vaescope.encoding import encode
+from vaescope.data import Dataset
+from vaescope.encoding import distance_to_orthogonality, encode
 from vaescope.errors import DataError
-from vaescope.metrics import distance_to_orthogonality, neighbours
+from vaescope.metrics import neighbours
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
-from vaescope.runs.options import choose_device
-from vaescope.studies.study import Scale
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Measurement, StudyRun
 from vaescope.sweeps.specification import Sweep
 
 BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
@@ -70,15 +70,15 @@ class Task:
             MeasurementSpec(items=1000),
         )
 
-    def runs(self, scale: Scale) -> dict[str, list[Run]]:
+    def runs(self, context: StudyContext) -> dict[str, list[StudyRun]]:
         """The runs of every model that is compared, one for each seed."""
-        seeds = scale.seed_list(*SEEDS)
-        found: dict[str, list[Run]] = {}
+        seeds = context.seed_list(*SEEDS)
+        found: dict[str, list[StudyRun]] = {}
         for together, settings in GROUPS:
             models = [model for model in together if model in self.models]
             betas = [1.0 if model == VAE else self.beta for model in models]
             if models:
-                runs = scale.trained(self.sweep({"objective.beta": betas, "seed": seeds}, **settings), some=True)
+                runs = context.runs(self.sweep({"objective.beta": betas, "seed": seeds}, **settings))
                 found |= {model: runs[len(seeds) * at :][: len(seeds)] for at, model in enumerate(models)}
         return {model: found[model] for model in self.models}
 
@@ -86,42 +86,62 @@ class Task:
         """The same task with Bernoulli pixels in place of the squared error."""
         return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
 
-    def in_regime(self, scale: Scale, sizes: Sequence[int]) -> list[list[Run]]:
+    def in_regime(self, context: StudyContext, sizes: Sequence[int]) -> list[list[StudyRun]]:
         """The runs of the study of the regime for each number of latents, one for each seed."""
-        seeds = scale.seed_list(*SEEDS)
+        seeds = context.seed_list(*SEEDS)
         grid = {"objective.beta": [self.regime_beta], "latents": list(sizes), "seed": seeds}
-        runs = scale.trained(self.sweep(grid), some=True)
+        runs = context.runs(self.sweep(grid))
         return [runs[len(seeds) * at :][: len(seeds)] for at in range(len(sizes))]
 
-    def held_out(self, items: int, source: Any = None) -> Dataset:
-        """Some of the items that no run of the task was trained on."""
-        data = open_dataset(self.source if source is None else source)
-        return data.split(self.settings["held_out"])[1].draw(items)
-
-    def score(self, scale: Scale, run: Run, items: Dataset) -> dict[str, float]:
-        """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1)."""
-        model = run.model.to(choose_device(scale.device))
-        codes = encode(model, items, progress=False)
-        found = {DTO: distance_to_orthogonality(model, codes, items=scale.pick(*JACOBIANS)).score}
-        if self.continuous:
-            found[DISENTANGLEMENT] = neighbours(codes.mean, _factors(items, self.continuous)).score
-        return found
+    def scores(self, context: StudyContext) -> Measurement:
+        """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1), of held-out items."""
+        options = {
+            "items": context.pick(1000, 5000),
+            "jacobians": context.pick(*JACOBIANS),
+            "continuous": list(self.continuous),
+        }
+        return Measurement("orthogonality", _scores, options)
 
 
-def task(scale: Scale, label: str, notes: list[str]) -> Task | None:
+def _scores(
+    run: Run, data: Dataset, device: str, items: int, jacobians: int, continuous: list[bool]
+) -> dict[str, float]:
+    some = data.split(run.configuration.split.held_out)[1].draw(items)
+    model = run.model.to(device)
+    codes = encode(model, some, progress=False)
+    found = {DTO: distance_to_orthogonality(model, codes, items=jacobians).score}
+    if continuous:
+        found[DISENTANGLEMENT] = neighbours(codes.mean, _factors(some, tuple(continuous))).score
+    return found
+
+
+def _delta_kl(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """The relative error of the regime's KL (eq. 30) at every step that was monitored."""
+    rows = [row for row in run.history if row["split"] == "probe"]
+    return {
+        "steps": [row["step"] for row in rows],
+        "delta_kl": [row["delta_kl"] for row in rows],
+        "of": run.configuration.plan.steps,
+    }
+
+
+DELTA_KL = Measurement("delta-kl", _delta_kl)
+
+
+def task(context: StudyContext, label: str) -> Task | None:
     """The task with this label at a scale; None, with a note, where its data are not there."""
-    found = scale.pick(QUICK, PAPER)[label]
+    found = context.pick(QUICK, PAPER)[label]
     source = dict(found.source) if isinstance(found.source, Mapping) else {"name": found.source}
-    return None if scale.open(source.pop("name"), notes, **source) is None else found
+    return None if context.open(source.pop("name"), **source) is None else found
 
 
-def tasks(scale: Scale, notes: list[str]) -> list[Task]:
+def tasks(context: StudyContext) -> list[Task]:
     """All tasks whose data are there; at the quick scale, small digits stand in for MNIST where that is missing."""
-    labels = list(scale.pick(QUICK, PAPER))
-    found = [one for label in labels if label != DIGITS and (one := task(scale, label, notes)) is not None]
-    if DIGITS in labels and not scale.data and all(one.label != MNIST for one in found):
-        notes.append(f"{DIGITS} (8 x 8 pixels) stand in for {MNIST}.")
-        found += [one for one in [task(scale, DIGITS, notes)] if one is not None]
+    labels = list(context.pick(QUICK, PAPER))
+    found = [one for label in labels if label != DIGITS and (one := task(context, label)) is not None]
+    if DIGITS in labels and not context.settings.data and all(one.label != MNIST for one in found):
+        context.note(f"{DIGITS} (8 x 8 pixels) stand in for {MNIST}.")
+        found += [one for one in [task(context, DIGITS)] if one is not None]
     return found
 
 
@@ -163,17 +183,35 @@ def _by_label(*given: Task) -> dict[str, Task]:
 
 PAPER = _by_label(
     Task(
-        *(FULL_SPRITES, "dsprites", (BETA_VAE, VAE, AE, SIGMA), 5, 1e-2, 4.0, 4.0),
+        FULL_SPRITES,
+        "dsprites",
+        (BETA_VAE, VAE, AE, SIGMA),
+        5,
+        1e-2,
+        4.0,
+        4.0,
         _looked_at(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
         SPRITES,
     ),
     Task(
-        *(LINEAR, "synthetic-linear", _FACTORED, 2, 1e-3, 1e-4, 1e-4),
+        LINEAR,
+        "synthetic-linear",
+        _FACTORED,
+        2,
+        1e-3,
+        1e-4,
+        1e-4,
         _looked_at(500, 0.2, net="affine", epochs=600),
         SQUARE,
     ),
     Task(
-        *(NONLINEAR, "synthetic-nonlinear", _FACTORED, 2, 1e-3, 1e-3, 1e-3),
+        NONLINEAR,
+        "synthetic-nonlinear",
+        _FACTORED,
+        2,
+        1e-3,
+        1e-3,
+        1e-3,
         _looked_at(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
         SQUARE,
     ),
@@ -184,26 +222,56 @@ PAPER = _by_label(
 # and the regime, which is about small variances, only with less.
 QUICK = _by_label(
     Task(
-        *(SMALL_SPRITES, "dsprites-small", (), 5, 3e-2, 4.0, 0.3),
+        SMALL_SPRITES,
+        "dsprites-small",
+        (),
+        5,
+        3e-2,
+        4.0,
+        0.3,
         _looked_at(20, 0.2, net=_mlp((10,), (10,)), optimiser="adagrad", batch=32, steps=160),
         SPRITES,
     ),
     Task(
-        *(LINEAR, {"name": "synthetic-linear", **_FEW}, _FACTORED, 2, 5e-2, 1e-1, 1e-2),
+        LINEAR,
+        {"name": "synthetic-linear", **_FEW},
+        _FACTORED,
+        2,
+        5e-2,
+        1e-1,
+        1e-2,
         _looked_at(50, 0.2, net="affine", steps=600),
         SQUARE,
     ),
     Task(
-        *(NONLINEAR, {"name": "synthetic-nonlinear", **_FEW}, _FACTORED, 2, 1e-2, 3e-2, 1e-3),
+        NONLINEAR,
+        {"name": "synthetic-nonlinear", **_FEW},
+        _FACTORED,
+        2,
+        1e-2,
+        3e-2,
+        1e-3,
         _looked_at(50, 0.2, net=_mlp((20, 10), (20, 10), "tanh"), steps=400),
         SQUARE,
     ),
     Task(
-        *(MNIST, _ALL_MNIST, _PLAIN, 6, 3e-2, 1.0, 0.1),
+        MNIST,
+        _ALL_MNIST,
+        _PLAIN,
+        6,
+        3e-2,
+        1.0,
+        0.1,
         _looked_at(20, 10_000, net=_mlp((48,), (48, 48)), optimiser="adagrad", steps=160),
     ),
     Task(
-        *(DIGITS, "digits", _PLAIN, 6, 3e-2, 1.0, 0.1),
+        DIGITS,
+        "digits",
+        _PLAIN,
+        6,
+        3e-2,
+        1.0,
+        0.1,
         _looked_at(20, 0.2, 0.15, net=_mlp((64,), (64, 64)), optimiser="adagrad", steps=200),
     ),
 )

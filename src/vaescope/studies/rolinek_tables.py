@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from vaescope.data import Dataset, open_dataset
 from vaescope.metrics.orthogonality import random_decoder_baseline
 from vaescope.regime import share_below
-from vaescope.runs import Run
 from vaescope.studies.charts import Lines
-from vaescope.studies.rolinek_runs import BERNOULLI, DISENTANGLEMENT, DTO, RANDOM, Task, tasks
-from vaescope.studies.study import Cell, Findings, Scale, Study, complete
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Values
+from vaescope.studies.rolinek_runs import BERNOULLI, DELTA_KL, DISENTANGLEMENT, DTO, RANDOM, Task, tasks
+from vaescope.studies.study import Cell, Findings, Study
 
 HIGH = 10  # latents of the second column of Table 1
 DRAWS = 500  # random decoders
@@ -30,59 +30,63 @@ CHOSEN = (
 )
 
 
-def table1(scale: Scale) -> Findings:
+def table1(context: StudyContext) -> Findings:
     """Table 1: the percentage of training in which Delta_KL (eq. 30) stays below 3% until the end."""
-    notes: list[str] = []
+    asked: list[tuple[Task, str, Values]] = []
+    limits: dict[str, int] = {}
+    for one in tasks(context):
+        data = context.dataset(one.source)
+        most = limits[one.label] = min(HIGH, data.dimensions)
+        variants = [(one, "")]
+        if not context.is_quick and data.is_image:
+            variants.append((one.with_bernoulli(), BERNOULLI))
+        for task, words in variants:
+            models = (f"{OWN}{words}", f"beta-VAE ({most}){words}")
+            for model, runs in zip(models, task.in_regime(context, (one.latents, most)), strict=True):
+                asked.append((one, model, context.measured(runs, DELTA_KL)))
     cells: list[Cell] = []
     curves: list[dict[str, Any]] = []
-    for one in tasks(scale, notes):
-        data = open_dataset(one.source)
-        most = min(HIGH, data.dimensions)
-        for task, words in [(one, ""), *scale.pick([], [(one.with_bernoulli(), BERNOULLI)] if data.is_image else [])]:
-            models = (f"{OWN}{words}", f"beta-VAE ({most}){words}")
-            for model, runs in zip(models, task.in_regime(scale, (one.latents, most)), strict=True):
-                own = complete(runs)
-                shares = [share_in_regime(run) for run in own]
-                cells.append(Cell.over({"data": one.label, "model": model}, shares, len(runs) - len(own)))
-                curves += _curve(one.label, model, own)
+    for label, most in limits.items():
+        for one, model, values in asked:
+            if one.label == label:
+                shares = [share_in_regime(value) for value in values.finished]
+                cells.append(Cell.over({"data": label, "model": model}, shares, values.diverged))
+                curves += _curve(label, model, values.finished)
         if most < HIGH:
             reason = f"a model may not have more latents than the data have dimensions, which is {most}"
-            cells.append(Cell({"data": one.label, "model": MANY}, None, None, 0, f"not trained: {reason}"))
+            cells.append(Cell({"data": label, "model": MANY}, None, None, 0, f"not trained: {reason}"))
     chart = Lines(
         "Relative error of the regime's KL during training",
         "Source: after the beginning the KL of active latents without their variances is nearly all of it.",
-        *(curves, "share of training", "Delta_KL", "data"),
+        curves,
+        x="share of training",
+        y="Delta_KL",
+        by="data",
         panel="model",
         y_title="Delta_KL",
         log_y=True,
     )
-    return Findings(tuple(cells), (chart,), tuple(notes))
+    return Findings(tuple(cells), (chart,))
 
 
-def share_in_regime(run: Run) -> float:
-    """The percentage of training after the last look with a Delta_KL of 3% or more."""
-    looks = _looks(run)
-    return 100 * share_below([row["delta_kl"] for row in looks], [row["step"] for row in looks])
+def share_in_regime(value: dict[str, Any]) -> float:
+    """The percentage of training after the last check with a Delta_KL of 3% or more."""
+    return 100 * share_below(value["delta_kl"], value["steps"])
 
 
-def _looks(run: Run) -> list[dict[str, Any]]:
-    return [row for row in run.history if row["split"] == "probe"]
-
-
-def _curve(label: str, model: str, runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The mean over seeds at each look; runs of one sweep are looked at at the same steps."""
+def _curve(label: str, model: str, values: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The mean over seeds at each check; runs of one sweep are checked at the same steps."""
     rows = []
-    for looks in zip(*(_looks(run) for run in runs), strict=True):
-        share = looks[0]["step"] / runs[0].configuration.plan.steps
-        error = fmean(look["delta_kl"] for look in looks)
-        rows.append({"data": label, "model": model, "share of training": share, "Delta_KL": error})
+    for at, step in enumerate(values[0]["steps"] if values else ()):
+        error = fmean(value["delta_kl"][at] for value in values)
+        rows.append({"data": label, "model": model, "share of training": step / values[0]["of"], "Delta_KL": error})
     return rows
 
 
-def table2(scale: Scale) -> Findings:
+def table2(context: StudyContext) -> Findings:
     """Table 2: DtO (eq. 29) and the disentanglement score of every model and data set, and DtO of random decoders."""
-    notes: list[str] = []
-    cells = [cell for one in tasks(scale, notes) if one.models for cell in _compared(scale, one)]
+    asked = [(one, _asked(context, one)) for one in tasks(context) if one.models]
+    cells = [cell for one, found in asked for cell in _cells(context, one, found)]
     measured = [cell for cell in cells if cell.value is not None]
     rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in measured]
     distances = [row for row in rows if row["measure"] == DTO]
@@ -91,45 +95,50 @@ def table2(scale: Scale) -> Findings:
         Lines(
             "Distance to orthogonality",
             "Source: models with a diagonal posterior have decoders nearer to orthogonal than those that may rotate.",
-            *(distances, "model", "value", None, "data"),
+            distances,
+            x="model",
+            y="value",
+            panel="data",
             kind="bars",
             y_title=DTO,
         ),
         Lines(
             "Disentanglement score",
             "Source: where latents lie along orthogonal directions, each is about one factor.",
-            *(scores, "model", "value", None, "data"),
+            scores,
+            x="model",
+            y="value",
+            panel="data",
             kind="bars",
             y_title="score",
         ),
     )
-    return Findings(tuple(cells), charts, tuple(notes))
+    return Findings(tuple(cells), charts)
 
 
-def _compared(scale: Scale, one: Task) -> list[Cell]:
+def _asked(context: StudyContext, one: Task) -> dict[str, Values]:
+    """The scores of every model of one data set."""
+    wanted = one.scores(context)
+    found = {model: context.measured(runs, wanted) for model, runs in one.runs(context).items()}
+    if not context.is_quick and context.dataset(one.source).is_image:
+        (runs,) = one.with_bernoulli().in_regime(context, (one.latents,))
+        found[f"{one.models[0]}{BERNOULLI}"] = context.measured(runs, wanted)
+    return found
+
+
+def _cells(context: StudyContext, one: Task, found: dict[str, Values]) -> list[Cell]:
     """The cells of one data set."""
-    items = one.held_out(scale.pick(1000, 5000))
-    cells: list[Cell] = []
-    for model, runs in one.runs(scale).items():
-        cells += _cells(scale, one, model, runs, items)
-    if scale.pick(False, items.is_image):
-        (runs,) = one.with_bernoulli().in_regime(scale, (one.latents,))
-        cells += _cells(scale, one, f"{one.models[0]}{BERNOULLI}", runs, items)
-    mean, spread = random_decoder_baseline(items.dimensions, one.latents, DRAWS)
-    return [*cells, Cell({"data": one.label, "model": RANDOM, "measure": DTO}, mean, spread, DRAWS)]
-
-
-def _cells(scale: Scale, one: Task, model: str, runs: Sequence[Run], items: Dataset) -> list[Cell]:
-    """What is measured of one model."""
-    scores = [one.score(scale, run, items) for run in complete(runs)]
-    return [
+    cells = [
         Cell.over(
             {"data": one.label, "model": model, "measure": measure},
-            [score[measure] for score in scores],
-            len(runs) - len(scores),
+            [score[measure] for score in values.finished],
+            values.diverged,
         )
+        for model, values in found.items()
         for measure in ((DTO, DISENTANGLEMENT) if one.continuous else (DTO,))
     ]
+    mean, spread = random_decoder_baseline(context.dataset(one.source).dimensions, one.latents, DRAWS)
+    return [*cells, Cell({"data": one.label, "model": RANDOM, "measure": DTO}, mean, spread, DRAWS)]
 
 
 STUDIES = (

@@ -11,14 +11,15 @@ from torch import Tensor
 from vaescope.metrics import distance_to_orthogonality
 from vaescope.numerics import linear
 from vaescope.studies.charts import Lines
-from vaescope.studies.study import Cell, Findings, Scale, Study
+from vaescope.studies.context import StudyContext
+from vaescope.studies.study import Cell, Findings, Study
 
 FIRST = torch.tensor([[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]], dtype=torch.float64)
 DEGREES = 45
 COST = "least cost x e^C"
 
 
-def toy(scale: Scale) -> Findings:
+def toy(context: StudyContext) -> Findings:
     """Equations 24 to 26 in closed form: the coefficients of the variances, the least cost, the best variances."""
     decoders = {"M1": FIRST, "M2": rotated(FIRST, DEGREES), "orthogonal": principal(FIRST)}
     cells = [Cell({"decoder": name, "quantity": of}, value) for name, one in decoders.items() for of, value in _of(one)]
@@ -32,7 +33,10 @@ def toy(scale: Scale) -> Findings:
     chart = Lines(
         "What a rotation of the code costs",
         "Source: noise costs least where the columns of the decoder are orthogonal.",
-        *(rows, "degrees", "value", None, "of"),
+        rows,
+        x="degrees",
+        y="value",
+        panel="of",
         sd=None,
         x_title="degrees from the orthogonal decoder",
     )

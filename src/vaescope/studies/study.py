@@ -1,152 +1,16 @@
-"""What a study is: a question from the literature, the runs that answer it, numbers beside the published ones."""
+"""What a study is: a question from the literature, our numbers, and the published ones to compare them with."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from vaescope.checks import finite_number, whole_number
-from vaescope.data import DATASETS, Dataset, open_dataset
-from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
-from vaescope.notebook import Shown
-from vaescope.runs import Run
-from vaescope.runs.options import choose_device
-from vaescope.runs.record import COMPLETE, FAILURE_FILE
-from vaescope.runs.store import DEFAULT_FOLDER
+from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
-from vaescope.sweeps.jobs import make_jobs
-from vaescope.sweeps.run import open_runs, train_jobs
-from vaescope.sweeps.specification import Sweep, data_name
-
-QUICK, PAPER = "quick", "paper"
-SCALES = (QUICK, PAPER)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much is trained and where: 'quick' takes seconds on a CPU, 'paper' is as published.
-
-    Attributes:
-        seeds: How many, in place of the study's own number.
-        share: How much of the study's training is done, 1 for all; or such shares by the name of the data, all of it
-            on data that are not named. Searches that end by themselves and schedules of objectives are not cut.
-        data: The only data sets to work on, where a study has several; all if empty.
-        runs: The folder that runs are kept in: what another study trained is not trained again.
-        by: The engine of sweeps, with its `options`.
-    """
-
-    name: str = QUICK
-    seeds: int | None = None
-    share: float | Mapping[str, float] = 1.0
-    data: tuple[str, ...] = ()
-    runs: Path = Path(DEFAULT_FOLDER)
-    device: str | None = None
-    by: str = "local"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    progress: bool | None = None
-    _cuts: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _about: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.name not in SCALES:
-            raise unknown_name("scale", self.name, SCALES)
-        if self.seeds is not None:
-            whole_number("seeds", self.seeds, 1)
-        if isinstance(self.data, str):
-            raise ConfigurationError(f"data must be a list of names, got {self.data!r}. Write [{self.data!r}].")
-        by_name = self.share if isinstance(self.share, Mapping) else None
-        for name in (*(by_name or ()), *self.data):
-            if name not in DATASETS:
-                raise unknown_name("data", name, DATASETS)
-        for given in [self.share] if by_name is None else by_name.values():
-            share = finite_number("share", given, above=0)
-            if share > 1:
-                raise ConfigurationError(f"share must be at most 1, all of the study's training, got {share:g}.")
-
-    def pick(self, quick: Any, paper: Any) -> Any:
-        """The one for this scale."""
-        return quick if self.name == QUICK else paper
-
-    def seed_list(self, quick: int, paper: int) -> list[int]:
-        """The seeds to train: as many as were asked for, or the study's own number at this scale."""
-        return list(range(self.seeds or self.pick(quick, paper)))
-
-    def open(self, name: str, notes: list[str], **options: Any) -> Dataset | None:
-        """A data set; None, with a note that says why, where its files are absent or it was not asked for."""
-        self._about.add(name)
-        if self.data and name not in self.data:
-            notes.append(f"left out: {name}, of the data only {', '.join(self.data)} being asked for.")
-            return None
-        try:
-            return open_dataset(name, **options)
-        except VaescopeError as error:
-            notes.append(f"data not found: {name}. {error}")
-            return None
-
-    def trained(self, sweep: Sweep, *, some: bool = False) -> list[Run]:
-        """The runs of a sweep in the order of its grid, those that are missing trained and measured first.
-
-        All must have been trained to the end, unless `some` will do: then ask for those that are `complete`.
-        """
-        name = data_name(sweep.data)
-        if self.data and name not in self.data:
-            raise ConfigurationError(
-                f"data must name {name}, which this study is trained on, got {', '.join(self.data)}. Name it, or leave "
-                "data out."
-            )
-        device = choose_device(self.device)
-        jobs = make_jobs(self.shortened(sweep), device)
-        train_jobs(jobs, Path(self.runs), self.by, device, self.progress, **self.options)
-        runs = [run for run, _ in open_runs(jobs, Path(self.runs))]
-        failed = [run.id for run in runs if run.status != COMPLETE]
-        if failed and not some:
-            raise RunError(
-                f"a study needs all of its runs, {len(failed)} of {len(runs)} diverged: see "
-                f"{Path(self.runs) / failed[0] / FAILURE_FILE}. Delete their folders to try again, or ask for fewer "
-                "seeds or another device."
-            )
-        return runs
-
-    def shortened(self, sweep: Sweep) -> Sweep:
-        """The sweep with the share of its steps or epochs that is to be trained."""
-        return replace(sweep, settings=self.cut(sweep.settings, data_name(sweep.data)))
-
-    def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
-        """Settings with the share of their steps or epochs that is to be trained on some data, which is remembered."""
-        self._about.add(data)
-        share = self.share.get(data, 1.0) if isinstance(self.share, Mapping) else self.share
-        lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
-        if share == 1 or not lengths:
-            return dict(settings)
-        self._cuts[data] = share
-        return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
-
-    def check_names(self, study: str) -> list[str]:
-        """After the study's work, notes on shares of data that it is not about."""
-        if self.data and not self._about:
-            raise ConfigurationError(f"{study} is about no data, got {', '.join(self.data)}. Leave data out.")
-        shares = self.share if isinstance(self.share, Mapping) else ()
-        return [f"share of {name}: this study is not about it." for name in shares if name not in self._about]
-
-    def command(self, study: str) -> str:
-        """What a user types for a study at this scale."""
-        words = ["vaescope", "reproduce", study, "--scale", self.name]
-        words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
-        shares = self.share if isinstance(self.share, Mapping) else {"": self.share}
-        for name, share in shares.items():
-            words += ["--share", f"{name}={share!r}" if name else repr(share)] if share < 1 else []
-        for name in self.data:
-            words += ["--data", name]
-        return " ".join(words)
-
-    def words(self) -> str:
-        """The scale, and what was cut of its training."""
-        cuts = ", ".join(f"{share:.3g} on {name}" for name, share in self._cuts.items())
-        return f"{self.name} (of the training {cuts})" if cuts else self.name
+from vaescope.studies.context import PAPER, StudyContext, StudySettings
 
 
 @dataclass(frozen=True)
@@ -189,7 +53,8 @@ class Study:
         source: Where it stands: 'Rolinek et al., Table 2'.
         question: What was asked, in one sentence.
         left_open: What the source does not say, and what was chosen here.
-        work: Trains what is missing, and measures.
+        work: Asks for what must be measured, then turns the values into findings. It trains nothing itself, and
+            is called again after values that it found missing were measured.
         exact: Whether nothing is trained, so that the numbers are the same at every scale.
     """
 
@@ -197,23 +62,24 @@ class Study:
     source: str
     question: str
     left_open: str
-    work: Callable[[Scale], Findings]
+    work: Callable[[StudyContext], Findings]
     exact: bool = False
 
 
 @dataclass(frozen=True)
-class Reproduction(Shown):
-    """A study at one scale: our numbers beside the published ones."""
+class Reproduction(NotebookResult):
+    """A study at one scale: our numbers and the published ones; `scale_words` say what was cut of the training."""
 
     study: Study
-    scale: Scale
+    settings: StudySettings
     findings: Findings
     published: tuple[Cell, ...]
+    scale_words: str = ""
 
     @property
     def comparable(self) -> bool:
         """Whether our numbers are of the published ones' kind: those of quick settings are not."""
-        return self.study.exact or self.scale.name == PAPER
+        return self.study.exact or self.settings.scale == PAPER
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each number: ours, the published one, and how many published standard deviations lie between.
@@ -234,7 +100,9 @@ class Reproduction(Shown):
 
     def summary(self) -> str:
         """How many numbers there are, and how many lie within two published standard deviations."""
-        return f"{self.study.source}, {self.scale.words()}: {verdict(self.rows(), self.comparable)}"
+        return (
+            f"{self.study.source}, {self.scale_words or self.settings.scale}: {verdict(self.rows(), self.comparable)}"
+        )
 
     def plain(self) -> dict[str, Any]:
         """All of it as tables for machines."""
@@ -243,8 +111,8 @@ class Reproduction(Shown):
             "source": self.study.source,
             "question": self.study.question,
             "left_open": self.study.left_open,
-            "scale": self.scale.name,
-            "made_by": [self.scale.command(self.study.name)],
+            "scale": self.settings.scale,
+            "made_by": [self.settings.command(self.study.name)],
             "summary": self.summary(),
             "rows": self.rows(),
             "notes": list(self.findings.notes),
@@ -268,11 +136,6 @@ def verdict(rows: Sequence[Mapping[str, Any]], comparable: bool = True) -> str:
     near = sum(abs(row["difference_sd"]) <= 2 for row in known)
     spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
     return f"{numbers}, {len(both)} of them published{spread}"
-
-
-def complete(runs: Sequence[Run]) -> list[Run]:
-    """Those that did not diverge."""
-    return [run for run in runs if run.status == COMPLETE]
 
 
 def renamed(cell: Cell, **more: Any) -> Cell:

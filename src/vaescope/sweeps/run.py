@@ -11,7 +11,7 @@ import torch
 
 from vaescope.data import open_dataset
 from vaescope.errors import NonFiniteError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.objectives.strengths import form
 from vaescope.progress import progress_bar
 from vaescope.runs.columns import drop_constant_settings
@@ -34,7 +34,7 @@ CHECKPOINT = 20.0  # seconds
 
 
 @dataclass(frozen=True)
-class SweepPlan(Shown):
+class SweepPlan(NotebookResult):
     """What a sweep asks for: its jobs, which of them are done, and what the others will take."""
 
     jobs: tuple[Job, ...]

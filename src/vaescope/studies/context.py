@@ -1,0 +1,239 @@
+"""What a study works with: its settings, a logbook of what it was about, and the results that it asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from vaescope.checks import finite_number, whole_number
+from vaescope.data import DATASETS, Dataset, open_dataset
+from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
+from vaescope.runs.options import choose_device
+from vaescope.runs.store import DEFAULT_FOLDER
+from vaescope.studies.requests import (
+    CompareRequest,
+    Comparison,
+    Measurement,
+    MeasureRequest,
+    Request,
+    StudyRun,
+    Task,
+    Values,
+)
+from vaescope.studies.results import ResultKey, ResultStore
+from vaescope.sweeps.jobs import Job, make_jobs
+from vaescope.sweeps.specification import Sweep, data_name
+
+QUICK, PAPER = "quick", "paper"
+SCALES = (QUICK, PAPER)
+RESULTS_FOLDER = "results"
+Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """How much is trained and where: 'quick' takes seconds on a CPU, 'paper' is as published.
+
+    Attributes:
+        seeds: Number of seeds. Default: the study's own number.
+        share: Share of the study's training, at most 1; or shares by the name of the data (1 for data not named).
+            Searches, which end by themselves, and schedules of objectives are not cut.
+        data: The only data sets to work on, where a study has several; all if empty.
+        runs: Folder of runs; studies share their runs.
+        results: Folder of results, and further folders whose results are copied into it. Default: `results` in the
+            folder of runs.
+        engine: The engine of sweeps, with its `engine_options`.
+    """
+
+    scale: str = QUICK
+    seeds: int | None = None
+    share: float | Mapping[str, float] = 1.0
+    data: tuple[str, ...] = ()
+    runs: Path = Path(DEFAULT_FOLDER)
+    results: tuple[Path, ...] = ()
+    device: str | None = None
+    engine: str = "local"
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise unknown_name("scale", self.scale, SCALES)
+        if self.seeds is not None:
+            whole_number("seeds", self.seeds, 1)
+        if isinstance(self.data, str):
+            raise ConfigurationError(f"data must be a list of names, got {self.data!r}. Write [{self.data!r}].")
+        by_name = self.share if isinstance(self.share, Mapping) else None
+        for name in (*(by_name or ()), *self.data):
+            if name not in DATASETS:
+                raise unknown_name("data", name, DATASETS)
+        for given in [self.share] if by_name is None else by_name.values():
+            share = finite_number("share", given, above=0)
+            if share > 1:
+                raise ConfigurationError(f"share must be at most 1, all of the study's training, got {share:g}.")
+
+    @property
+    def results_folder(self) -> Path:
+        """Where results are written."""
+        return Path(self.results[0]) if self.results else Path(self.runs) / RESULTS_FOLDER
+
+    @property
+    def chosen_device(self) -> str:
+        """The device that is asked for, or a GPU where there is one."""
+        return choose_device(self.device)
+
+    def share_of(self, data: str) -> float:
+        """The share of the training on a data set."""
+        return self.share.get(data, 1.0) if isinstance(self.share, Mapping) else self.share
+
+    def command(self, study: str) -> str:
+        """What a user types for a study with these settings."""
+        words = ["vaescope", "reproduce", study, "--scale", self.scale]
+        words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
+        shares = self.share if isinstance(self.share, Mapping) else {"": self.share}
+        for name, share in shares.items():
+            words += ["--share", f"{name}={share!r}" if name else repr(share)] if share < 1 else []
+        for name in self.data:
+            words += ["--data", name]
+        return " ".join(words)
+
+
+@dataclass
+class Logbook:
+    """What happened while a study worked: notes for the reader, the data it was about, the shares it was cut to."""
+
+    notes: list[str] = field(default_factory=list)
+    data: set[str] = field(default_factory=set)
+    cuts: dict[str, float] = field(default_factory=dict)
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def scale_words(self, scale: str) -> str:
+        """The scale, and what was cut of its training."""
+        cuts = ", ".join(f"{share:.3g} on {name}" for name, share in self.cuts.items())
+        return f"{scale} (of the training {cuts})" if cuts else scale
+
+
+class StudyContext:
+    """One attempt at a study: it collects what the study asks for, and hands out the values that are there."""
+
+    def __init__(
+        self, settings: StudySettings, store: ResultStore | None = None, opened: dict[str, Dataset] | None = None
+    ) -> None:
+        self.settings = settings
+        self.store = ResultStore(settings.results_folder) if store is None else store
+        self.log = Logbook()
+        self.requests: list[Request] = []
+        self._opened = {} if opened is None else opened
+        self._jobs: dict[str, tuple[Job, int]] = {}
+
+    @property
+    def device(self) -> str:
+        """Where models train and are measured."""
+        return self.settings.chosen_device
+
+    def pick(self, quick: Choice, paper: Choice) -> Choice:
+        """The one for the scale."""
+        return quick if self.settings.scale == QUICK else paper
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the scale is 'quick'."""
+        return self.settings.scale == QUICK
+
+    def seed_list(self, quick: int, paper: int) -> list[int]:
+        """The seeds to train: as many as were asked for, or the study's own number at this scale."""
+        return list(range(self.settings.seeds or self.pick(quick, paper)))
+
+    def note(self, text: str) -> None:
+        """Add a note for the reader."""
+        self.log.note(text)
+
+    def open(self, name: str, **options: Any) -> Dataset | None:
+        """A data set; None, with a note that says why, where its files are absent or it was not asked for."""
+        self.log.data.add(name)
+        chosen = self.settings.data
+        if chosen and name not in chosen:
+            self.note(f"left out: {name}, of the data only {', '.join(chosen)} being asked for.")
+            return None
+        try:
+            return self.dataset({"name": name, **options} if options else name)
+        except VaescopeError as error:
+            self.note(f"data not found: {name}. {error}")
+            return None
+
+    def dataset(self, source: Any) -> Dataset:
+        """A data set by its name or table, opened once."""
+        text = json.dumps(source, sort_keys=True, default=str)
+        if text not in self._opened:
+            options = {name: value for name, value in source.items() if name != "name"} if _is_table(source) else {}
+            self._opened[text] = open_dataset(data_name(source) if _is_table(source) else source, **options)
+        return self._opened[text]
+
+    def runs(self, sweep: Sweep) -> list[StudyRun]:
+        """The runs of a sweep in the order of its grid, cut to the share to be trained. This trains nothing."""
+        name = data_name(sweep.data)
+        chosen = self.settings.data
+        if chosen and name not in chosen:
+            raise ConfigurationError(
+                f"data must name {name}, which this study is trained on, got {', '.join(chosen)}. Name it, or leave "
+                "data out."
+            )
+        placed: dict[int, StudyRun] = {}
+        self.dataset(sweep.data)
+        for job in make_jobs(self.shortened(sweep), self.device, self._opened):
+            for at, (identity, place) in enumerate(zip(job.ids, job.places, strict=True)):
+                # Runs that several sweeps have in common train in the company that they were first asked for in.
+                first, where = self._jobs.setdefault(identity, (job, at))
+                placed[place] = StudyRun(identity, first, first.members[where])
+        return [placed[place] for place in sorted(placed)]
+
+    def measured(self, runs: Sequence[StudyRun], measurement: Measurement) -> Values:
+        """The value of every run."""
+        requests = [MeasureRequest(run, measurement, measurement.key(run)) for run in runs]
+        self.requests += requests
+        return Values(self.store, [request.key for request in requests])
+
+    def compared(self, groups: Sequence[Sequence[StudyRun]], comparison: Comparison) -> Values:
+        """The one value of groups of runs."""
+        key = comparison.key(groups)
+        self.requests.append(CompareRequest(tuple(tuple(group) for group in groups), comparison, key))
+        return Values(self.store, [key])
+
+    def computed(self, task: Task, keys: Sequence[ResultKey]) -> Values:
+        """Some of the values of a task."""
+        self.requests.append(task)
+        return Values(self.store, keys)
+
+    def shortened(self, sweep: Sweep) -> Sweep:
+        """The sweep with the share of its steps or epochs that is to be trained."""
+        return replace(sweep, settings=self.cut(sweep.settings, data_name(sweep.data)))
+
+    def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
+        """Settings with the share of their steps or epochs that is to be trained on some data, which is logged."""
+        self.log.data.add(data)
+        share = self.settings.share_of(data)
+        lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
+        if share == 1 or not lengths:
+            return dict(settings)
+        self.log.cuts[data] = share
+        return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
+
+    def check_names(self, study: str) -> None:
+        """After the study's work: data that it is not about are refused, shares of such data are noted."""
+        if self.settings.data and not self.log.data:
+            raise ConfigurationError(f"{study} is about no data, got {', '.join(self.settings.data)}. Leave data out.")
+        shares = self.settings.share if isinstance(self.settings.share, Mapping) else ()
+        for name in shares:
+            if name not in self.log.data:
+                self.note(f"share of {name}: this study is not about it.")
+
+
+def _is_table(source: Any) -> bool:
+    return isinstance(source, Mapping)

@@ -1,0 +1,163 @@
+"""Small results of studies on disk: a checksummed JSON file for each measured value, found without a run's weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from vaescope.errors import ConfigurationError, RunError
+from vaescope.runs.locks import make_folder, remove_leftovers
+from vaescope.training.checkpoint import write_atomically
+
+FORMAT = 1
+CHECKSUM = "sha256"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+
+@dataclass(frozen=True)
+class ResultKey:
+    """What a value is of: a subject (the id of a run, or a hash of several), the measurement, its options, its version.
+
+    A measurement whose function changes its meaning gets a new version, so that old values are not mistaken for new.
+    """
+
+    subject: str
+    measurement: str
+    options: str = "{}"
+    version: int = 1
+
+    @classmethod
+    def of(
+        cls, subject: str, measurement: str, options: Mapping[str, Json] | None = None, version: int = 1
+    ) -> ResultKey:
+        """The key with its options in a canonical text."""
+        return cls(subject, measurement, canonical(dict(options or {})), version)
+
+    @property
+    def file_name(self) -> str:
+        """A readable name that differs between keys."""
+        digest = hashlib.sha256(canonical([self.measurement, self.options, self.version]).encode()).hexdigest()
+        return f"{self.subject}-{self.measurement}-{digest[:10]}.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A value, or the reason why a run that diverged has none, and what is known about how it was made.
+
+    `made` (device, versions, times) is no part of the value: results of two machines are equal if their values are.
+    """
+
+    value: Json
+    failure: str | None = None
+    made: Mapping[str, Json] = field(default_factory=dict, compare=False)
+
+
+class ResultStore:
+    """The results in a folder. Files appear whole or not at all, and each is verified when it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[ResultKey, Result] = {}
+
+    def find(self, key: ResultKey) -> Result | None:
+        """The result, or None where there is none yet."""
+        if key not in self._known:
+            file = self.folder / key.file_name
+            if not file.is_file():
+                return None
+            found, result = read_result(file)
+            if found != key:
+                raise RunError(
+                    f"{file} must hold {key.measurement} of {key.subject}, it holds another result. {_AGAIN}"
+                )
+            self._known[key] = result
+        return self._known[key]
+
+    def add(self, key: ResultKey, result: Result) -> None:
+        """Write a result; one that is there with another value is never overwritten."""
+        known = self.find(key)
+        if known is not None:
+            if known != result:
+                raise _conflict(key, self.folder / key.file_name, None)
+            return
+        make_folder(self.folder)
+        write_atomically(self.folder / key.file_name, _text(key, result).encode())
+        self._known[key] = result
+
+    def __iter__(self) -> Iterator[tuple[ResultKey, Result, Path]]:
+        for file in sorted(self.folder.glob("*.json")):
+            yield (*read_result(file), file)
+
+    def merge(self, other: Path) -> int:
+        """Copy results of another folder that are missing here, and count them; equal keys must have equal values."""
+        if not other.is_dir():
+            raise ConfigurationError(f"{other} must be a folder with results of studies; there is no such folder.")
+        missing: list[tuple[ResultKey, Result]] = []
+        for key, result, file in ResultStore(other):
+            known = self.find(key)
+            if known is None:
+                missing.append((key, result))
+            elif known != result:
+                raise _conflict(key, self.folder / key.file_name, file)
+        for key, result in missing:
+            self.add(key, result)
+        return len(missing)
+
+    def clean(self) -> None:
+        """Remove what a killed process was writing."""
+        if self.folder.is_dir():
+            remove_leftovers(self.folder)
+
+
+_AGAIN = "Move the file away: the same command makes it again."
+
+
+def read_result(file: Path) -> tuple[ResultKey, Result]:
+    """The key and the result in a file, after its checksum was verified."""
+    try:
+        table = json.loads(file.read_text(encoding="utf-8"))
+        given = table.pop(CHECKSUM)
+        key = ResultKey.of(table["subject"], table["measurement"], table["options"], table["version"])
+        result = Result(table["value"], table["failure"], table["made"])
+        newer = table["format"] > FORMAT
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunError(f"{file} is damaged ({type(error).__name__}: {error}). {_AGAIN}") from error
+    if newer:
+        raise RunError(f"{file} was written by a newer version of vaescope. Update vaescope to read it.")
+    if given != _checksum(table):
+        raise RunError(f"{file} is damaged: its checksum does not match its content. {_AGAIN}")
+    return key, result
+
+
+def canonical(value: Json) -> str:
+    """The same text for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _text(key: ResultKey, result: Result) -> str:
+    table: dict[str, Json] = {
+        "format": FORMAT,
+        "subject": key.subject,
+        "measurement": key.measurement,
+        "version": key.version,
+        "options": json.loads(key.options),
+        "made": dict(result.made),
+        "failure": result.failure,
+        "value": result.value,
+    }
+    return json.dumps({**table, CHECKSUM: _checksum(table)}, separators=(",", ":")) + "\n"
+
+
+def _checksum(table: Mapping[str, Json]) -> str:
+    return hashlib.sha256(canonical(dict(table)).encode()).hexdigest()
+
+
+def _conflict(key: ResultKey, one: Path, other: Path | None) -> ConfigurationError:
+    where = f"{one} and {other}" if other is not None else f"{one} and the new measurement"
+    return ConfigurationError(
+        f"{where} must hold the same value of {key.measurement} for {key.subject}; they differ. Keep one of the two."
+    )
