@@ -137,7 +137,7 @@ def _items(runs: Sequence[Run | None], data: Any, items: int, seed: int) -> Data
 
 
 def _codes(subject: Any, run: Run | None, some: Dataset | None, seed: int) -> Representation:
-    if run is not None:
+    if run is not None and some is not None:
         return encode(run.model, some, seed=seed)
     return adapt(subject, some if callable(subject) else None, seed=seed)
 
