@@ -159,7 +159,7 @@ def _shared_items(runs: Sequence[Run | None], data: DataLike | None, items: int,
 
 
 def _encode(subject: object, run: Run | None, dataset: Dataset | None, seed: int) -> Representation:
-    if run is not None:
+    if run is not None and dataset is not None:
         return encode(run.model, dataset, seed=seed)
     return adapt(subject, dataset if callable(subject) else None, seed=seed)
 
