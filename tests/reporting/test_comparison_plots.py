@@ -7,24 +7,10 @@ import io
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
-from vaescope.diagnosis.compare import Comparison
 from vaescope.reporting.comparison_plots import rates_plot, types_over_strength_plot, types_plot
-from vaescope.reporting.heatmaps import layer_plots, similarity_plot
-from vaescope.reporting.loss_plots import losses_plot
 from vaescope.reporting.plots import Plot
-from vaescope.similarity import SimilarityMap
-
-
-def history(last: float, steps: int = 4, splits: tuple[str, ...] = ("train", "test")) -> list[dict[str, Any]]:
-    """A loss that decreases to `last` on held-out items, and to one less on training items."""
-    return [
-        {"step": step, "split": split, "loss": last + steps - step - (split == "train")}
-        for step in range(1, steps + 1)
-        for split in splits
-    ]
 
 
 def row(name: str, beta: float = 1.0, active: int = 3, passive: int = 2, **more: Any) -> dict[str, Any]:
@@ -45,46 +31,6 @@ def drawn(plot: Plot | None) -> Plot:
 
 def read_back(plot: Plot) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(plot.csv())))
-
-
-def test_each_run_has_a_panel_on_the_same_scale() -> None:
-    plot = drawn(losses_plot([("one", history(5.0)), ("two", history(3.0)), ("codes", [])]))
-    one, two = plot.figure.data
-    assert (one.name, one.x, one.y) == ("one", (1, 2, 3, 4), (8.0, 7.0, 6.0, 5.0))
-    assert (one.yaxis, two.yaxis) == ("y", "y2")
-    assert plot.figure.layout.yaxis2.matches == "y"
-    assert [title.text for title in plot.figure.layout.annotations] == ["one", "two"]
-    assert "two has the lowest final loss of 2 runs, 3 nats; 1 without" in plot.sentence
-    assert read_back(plot)[0] == {"name": "one", "split": "test", "step": "1", "loss": "8.0"}
-
-
-def test_training_losses_are_used_if_a_run_has_no_others() -> None:
-    plot = drawn(losses_plot([("one", history(5.0)), ("two", history(3.0, splits=("train",)))]))
-    assert {entry["split"] for entry in plot.rows} == {"train"}
-    assert plot.figure.data[0].y == (7.0, 6.0, 5.0, 4.0)
-    assert "training items" in plot.sentence
-
-
-def test_many_losses_share_a_panel_with_the_lowest_on_top() -> None:
-    runs = [(f"run {number}", history(20.0 - number)) for number in range(13)]
-    figure = drawn(losses_plot(runs)).figure
-    assert len(figure.data) == 13
-    assert {one.yaxis for one in figure.data} == {None}
-    assert figure.data[-1].name == "lowest final loss: run 12"
-    assert figure.data[-1].line.width > figure.data[0].line.width
-    assert [one.showlegend for one in figure.data].count(True) == 1
-    assert "yaxis12" in drawn(losses_plot(runs[:12])).figure.layout
-
-
-def test_long_histories_of_many_runs_give_small_figures() -> None:
-    runs = [(f"run {number}", history(number + math.pi, 5000)) for number in range(12)]
-    assert len(drawn(losses_plot(runs)).figure.to_json()) < 300_000
-
-
-def test_without_histories_there_is_no_loss_plot() -> None:
-    assert losses_plot([]) is None
-    assert losses_plot([("codes", []), ("failed", [])]) is None
-    assert losses_plot([("probed", [{"step": 1, "split": "probe", "active": 1}])]) is None
 
 
 def test_rates_are_plotted_against_reconstructions_with_a_number_for_each_run() -> None:
@@ -180,34 +126,9 @@ def test_long_names_keep_their_ends() -> None:
     assert drawn(types_plot([row(name)])).rows[0]["name"] == name
 
 
-def compared(layers: SimilarityMap | None = None) -> Comparison:
-    matrix = np.array([[1.0, 0.5, 0.25], [0.5, 1.0, 0.75], [0.25, 0.75, 1.0]])
-    return Comparison(("one", "two", "three"), "mean", "cka", (), matrix, (), layers)
-
-
-def test_similarities_equal_those_of_the_comparison() -> None:
-    plot = similarity_plot(compared())
-    np.testing.assert_array_equal(plot.figure.data[0].z, compared().matrix)
-    assert plot.figure.data[0].x == plot.figure.data[0].y == ("one", "two", "three")
-    assert read_back(plot)[0] == {"one": "three", "other": "two", "similarity": "0.75"}
-
-
-def test_layers_are_drawn_if_they_were_compared() -> None:
-    assert layer_plots(compared()) == ()
-    matrix = np.array([[1.0, np.nan, 0.25], [0.5, np.nan, 0.75]])
-    layers = SimilarityMap(
-        "cka", ("input", "mean"), ("input", "still", "mean"), matrix, matrix * 0, np.ones((2, 3), int)
-    )
-    (plot,) = layer_plots(compared(layers))
-    assert [list(line) for line in plot.figure.data[0].z] == [[1.0, None, 0.25], [0.5, None, 0.75]]
-    assert plot.figure.layout.xaxis.title.text == "layer of two"
-    assert len(read_back(plot)) == 6
-
-
 def test_every_figure_is_readable_on_a_phone() -> None:
     rows = [row("one", 1.0), row("two", 2.0)]
-    plots = [rates_plot(rows), types_plot(rows), types_over_strength_plot(rows), similarity_plot(compared())]
-    for plot in [*plots, losses_plot([("one", history(1.0))])]:
+    for plot in (rates_plot(rows), types_plot(rows), types_over_strength_plot(rows)):
         layout = drawn(plot).figure.layout
         assert layout.font.size >= 14
         assert (layout.autosize, layout.width) == (True, None)

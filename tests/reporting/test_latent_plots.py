@@ -11,13 +11,9 @@ import pytest
 import torch
 
 from vaescope.codes import Representation
-from vaescope.data import open_dataset
 from vaescope.metrics import Score
 from vaescope.metrics.meaning import Meaning
-from vaescope.models.architecture import Architecture
-from vaescope.nets import MLP
 from vaescope.regime import variable_types
-from vaescope.reporting.heatmaps import heatmap, own_layers_plot
 from vaescope.reporting.latent_plots import (
     BINS,
     correlation_plot,
@@ -27,7 +23,6 @@ from vaescope.reporting.latent_plots import (
     information_plot,
 )
 from vaescope.reporting.plots import Plot
-from vaescope.similarity import linear_cka
 
 
 def polarised(items: int = 500, kinds: str = "paampa") -> Representation:
@@ -168,40 +163,3 @@ def test_importances_equal_those_of_the_score() -> None:
 def test_scores_without_importances_have_no_importance_plot() -> None:
     assert importance_plot(Score("dci", 0.6, "trees")) is None
     assert importance_plot(Score("mig", 0.6, "bins", matrix=np.eye(2), factors=("a", "b"), latents=(0, 1))) is None
-
-
-def test_similarities_of_layers_equal_those_of_their_activations() -> None:
-    from vaescope.encoding.activations import activations
-
-    data = open_dataset("digits")
-    model = Architecture(net=MLP((8,), (8,))).build(tuple(data.shape), 3, seed=0)
-    plot = own_layers_plot(model, data, items=100)
-    names = plot.figure.data[0].x
-    found = activations(model, data, items=100)
-    assert list(names) == list(found)
-    place = {name: number for number, name in enumerate(names)}
-    assert plot.figure.data[0].z[place["input"]][place["mean"]] == pytest.approx(
-        linear_cka(found["input"], found["mean"]), abs=1e-3
-    )
-    assert "highest for" in plot.sentence
-    assert len(read_back(plot)) == len(names) ** 2
-
-
-def test_a_constant_layer_is_named_and_left_empty() -> None:
-    data = open_dataset("digits")
-    model = Architecture(net=MLP((8,), (8,))).build(tuple(data.shape), 3, seed=0)
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.zero_()
-    plot = own_layers_plot(model, data, items=50)
-    assert "Constant: " in plot.sentence
-    assert any(value is None for row in plot.figure.data[0].z for value in row)
-
-
-def test_names_that_are_numbers_label_their_own_cells() -> None:
-    names = ["0.05", "2", "1", "0"]
-    figure = heatmap(np.eye(4), names, names, of="CKA")
-    for axis in (figure.layout.xaxis, figure.layout.yaxis):
-        assert axis.type == "category"
-        assert list(axis.tickvals) == names
-        assert list(axis.ticktext) == names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from vaescope.checks import without_infinities
 from vaescope.notebook import render_view
@@ -39,9 +39,9 @@ class Card:
     def _repr_html_(self) -> str | None:
         return render_view(self)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The card as a JSON-compatible dictionary."""
-        return without_infinities(asdict(self))
+        return {name: without_infinities(value) for name, value in asdict(self).items()}
 
 
 def by_severity(cards: Iterable[Card]) -> tuple[Card, ...]:

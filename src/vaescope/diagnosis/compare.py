@@ -54,12 +54,12 @@ class Comparison(NotebookResult):
     names: tuple[str, ...]
     representation: str
     measure: str
-    table: tuple[dict[str, Any], ...]
+    table: tuple[dict[str, object], ...]
     matrix: Float[np.ndarray, "models models"] = field(repr=False)
     cards: tuple[Card, ...]
     layers: SimilarityMap | None = None
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """One row per model."""
         return [dict(row) for row in self.table]
 
@@ -85,19 +85,17 @@ class Comparison(NotebookResult):
         low, high = (f"{row['similarity']:.2f} for {row['one']} and {row['other']}" for row in (pairs[-1], pairs[0]))
         return f"{text} on average, from {low} to {high})"
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The comparison as a JSON-compatible dictionary."""
-        return without_infinities(
-            {
-                "verdict": self.summary(),
-                "measure": self.measure,
-                "representation": self.representation,
-                "models": self.rows(),
-                "matrix": self.matrix.tolist(),
-                "cards": [card.plain() for card in self.cards],
-                "layers": None if self.layers is None else self.layers.table(),
-            }
-        )
+        return {
+            "verdict": self.summary(),
+            "measure": self.measure,
+            "representation": self.representation,
+            "models": without_infinities(self.rows()),
+            "matrix": without_infinities(self.matrix.tolist()),
+            "cards": [card.plain() for card in self.cards],
+            "layers": None if self.layers is None else without_infinities(self.layers.table()),
+        }
 
 
 def compare(
@@ -181,8 +179,8 @@ def _unique(names: list[str]) -> tuple[str, ...]:
     )
 
 
-def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name}
+def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, object]:
+    row: dict[str, object] = {"name": name}
     if run is not None:
         # A run whose history is damaged can still be compared.
         known = {} if history_of(run)[1] else summary(run)

@@ -61,7 +61,7 @@ def heatmap(
     cell = min(CELL, max(MIN_CELL, MAX_HEIGHT // len(rows)))
     below = LETTER * max(len(shorten(name)) for name in columns)
     set_layout(figure, max(MIN_HEIGHT, cell * len(rows) + MARGINS + below), l=10, t=76, b=10)
-    # Slanted names would push the panel aside.
+    # Slanted names would push the panel aside, and a standoff would put the title among the names.
     upright = {"autotickangles": [0, 90], "title_standoff": None}
     figure.update_xaxes(title_text=axes[0], side="bottom", **upright, **_ticks(columns))
     # The first row at the top, as in a table.

@@ -71,7 +71,7 @@ def live_decoder(subject: Subject, types: VariableTypes, seed: int = 0) -> LiveD
         return decoder
     assert isinstance(model, LatentModule)
     conditions = conditions_of(model, items) if decoder.program["condition"] else None
-    places = torch.linspace(0, len(items) - 1, min(EXAMPLES, len(items))).round().long().unique()
+    places = torch.linspace(0, len(items) - 1, min(EXAMPLES, len(items))).round().long()
     on_label = conditions is not None and model.condition == LABEL
     return LiveDecoder(
         decoder,
