@@ -127,7 +127,7 @@ def test_a_model_that_collapses_says_so(data: Dataset) -> None:
 def test_a_model_that_never_comes_to_life_says_so(data: Dataset) -> None:
     plan = Plan(800, log_every=100, evaluate_every=800, monitor_every=100)
     trainer = Trainer(ARCHITECTURE, [Member(4, Beta(1000.0), learning_rate=1e-2)], plan, *data.split(0.2))
-    with pytest.warns(CollapseWarning, match=r"beta 1000\): no latent has come to life") as caught:
+    with pytest.warns(CollapseWarning, match=r"beta 1000\): no latent has become active") as caught:
         finish(trainer)
     assert len(caught) == 1
 

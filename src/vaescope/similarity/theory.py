@@ -19,7 +19,7 @@ from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import variable_type_codes
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.regime import VariableTypes
-from vaescope.regime.combinations import types_of
+from vaescope.regime.combinations import checked_types
 from vaescope.similarity.cka import linear_cka
 from vaescope.similarity.tables import finite_pair
 
@@ -117,7 +117,7 @@ def _counts(variance: Float[Tensor, "items latents"], types: VariableTypes | Seq
     if types is None:
         codes = variable_type_codes(variance.mean(0), variance.var(0, correction=0))
         types = [VARIABLE_TYPES[code] for code in codes.tolist()]
-    found = types_of(types, variance.shape[1])
+    found = checked_types(types, variance.shape[1])
     return {kind: found.count(kind) for kind in VARIABLE_TYPES}
 
 

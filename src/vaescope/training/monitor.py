@@ -16,7 +16,7 @@ from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
     CollapseWatch,
     collapse_sentence,
-    own_prior_type_codes,
+    prior_relative_type_codes,
     regime_rate,
     relative_error,
     variable_type_codes,
@@ -137,7 +137,7 @@ def _observe(
     else:
         unit = prior_variance.double()
         moved, ratio = (mean - prior_mean.double()) / unit.sqrt(), variance / unit
-        codes = own_prior_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
+        codes = prior_relative_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
     rate = gaussian.kl_to_standard(moved, ratio.log()).mean(1)
     approximation = regime_rate(rate, ratio.mean(1), moved.std(1, correction=0))
     # Less the first item, a constant latent is exactly 0.
