@@ -41,6 +41,15 @@ def test_an_error_inside_passes_through_the_bar(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("long", [True, False])
+def test_only_long_work_shows_a_bar_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], long: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert list(track(range(9), "reading", 9, long=long)) == list(range(9))
+    assert ("reading" in capsys.readouterr().err) is long
+
+
 def test_steps_are_handed_on_as_they_come() -> None:
     taken = []
     for step in track(iter("abc"), "letters", 3, long=False):

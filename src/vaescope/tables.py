@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from vaescope.markup import Markup, element
 
 MAX_HTML_ROWS = 200
 
-# One row of a result: columns by name, in order.
-Row: TypeAlias = dict[str, str | int | float | None]
+# One row of a result: cells by column, numbers, text or None.
+Row: TypeAlias = dict[str, Any]
 
 
 def columns_of(rows: Sequence[Mapping[str, object]]) -> list[str]:

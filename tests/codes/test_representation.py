@@ -87,18 +87,18 @@ def test_a_file_without_codes_is_an_error_that_names_it(tmp_path: Path, write: C
         Representation.load(tmp_path / "codes.npz")
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_loading_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.npz"):
         Representation.load(tmp_path / "nowhere.npz")
 
 
-def test_missing_arrays_are_named(tmp_path: Path) -> None:
+def test_missing_arrays_are_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "codes.npz", mean=np.zeros((3, 2), np.float32))
     with pytest.raises(DataError, match=r"codes\.npz .*variance, sample"):
         Representation.load(tmp_path / "codes.npz")
 
 
-def test_arrays_that_do_not_match_are_named(tmp_path: Path) -> None:
+def test_arrays_of_different_shapes_are_an_error(tmp_path: Path) -> None:
     zeros = np.zeros((3, 2), np.float32)
     np.savez(tmp_path / "codes.npz", mean=zeros, variance=zeros[:, :1], sample=zeros)
     with pytest.raises(DataError, match=r"mean and variance must be of one shape.* got \(3, 2\) and \(3, 1\)"):

@@ -59,7 +59,8 @@ def test_a_path_is_opened_as_text_as_path_and_from_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "rows.npy", ROWS)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    for home in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(home, str(tmp_path))
     prints = {open_dataset(path).fingerprint for path in (tmp_path / "rows.npy", f"{tmp_path}/rows.npy", "~/rows.npy")}
     assert prints == {open_dataset(ROWS).fingerprint}
 

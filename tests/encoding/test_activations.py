@@ -123,7 +123,7 @@ def test_items_are_drawn_by_the_seed_alone() -> None:
     assert len(activations(a_model(), data, items=None)["mean"]) == ITEMS
 
 
-def test_nothing_is_left_on_the_model() -> None:
+def test_hooks_are_removed_and_the_mode_is_restored() -> None:
     model = a_model().train()
     activations(model, IMAGES)
     assert model.training

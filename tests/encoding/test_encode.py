@@ -45,7 +45,7 @@ def test_the_codes_are_those_of_a_direct_call() -> None:
     assert not codes.mean.requires_grad
 
 
-def test_the_variance_is_the_square_of_what_the_noise_is_scaled_by() -> None:
+def test_samples_are_the_mean_plus_scaled_noise() -> None:
     codes = encode(a_model(), IMAGES, seed=5)
     noise = counter.normal(torch.tensor(5), "encode", torch.tensor(0), torch.arange(ITEMS), LATENTS).float()
     torch.testing.assert_close(codes.sample, codes.mean + codes.variance.sqrt() * noise)
@@ -86,7 +86,7 @@ def test_the_codes_are_as_precise_as_the_model() -> None:
     assert {getattr(codes, name).dtype for name in FIELDS} == {torch.float64}
 
 
-def test_a_deterministic_code_has_no_variance_and_is_its_own_sample() -> None:
+def test_a_deterministic_code_has_no_variance_and_equals_its_sample() -> None:
     codes = encode(a_model("autoencoder"), IMAGES)
     assert torch.equal(codes.sample, codes.mean)
     assert not codes.variance.any()

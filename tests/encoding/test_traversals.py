@@ -60,7 +60,7 @@ def test_the_varied_latent_takes_the_values_and_the_others_stay_fixed() -> None:
     assert torch.equal(shown[:, [0, 1, 3]], code[[0, 1, 3]].expand(3, 3))
 
 
-def test_the_wide_range_is_ten_steps_from_minus_five_to_five_whatever_the_code() -> None:
+def test_the_wide_range_is_ten_steps_from_minus_five_to_five() -> None:
     found = traversals(a_model(), DATA, encode(a_model(), DATA))
     for one in found.wide:
         assert np.allclose(one.values, np.linspace(-5, 5, 10))
@@ -73,7 +73,7 @@ def test_the_usual_range_is_nine_quantiles_of_each_latent() -> None:
         assert np.allclose(one.values, np.quantile(codes.mean[:, one.latent].double().numpy(), shares))
 
 
-def test_all_latents_are_decoded_in_two_passes() -> None:
+def test_all_latents_are_decoded_in_two_forward_passes() -> None:
     model = Identity()
     found = traversals(model, DATA, encode(a_model(), DATA))
     assert (model.calls, len(found.wide)) == (2, LATENTS)

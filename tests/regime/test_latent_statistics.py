@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 from vaescope.codes.chunks import _release_pages
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.moments import Spread
-from vaescope.regime.statistics import BINS, InUnitsOfPrior, LatentStatistics
+from vaescope.regime.statistics import VARIANCE_BINS, LatentStatistics, PriorUnits
 
 ALPHA, EPSILON = 0.1, 0.01
 
@@ -93,7 +93,7 @@ def same(one: LatentStatistics, two: LatentStatistics, tolerance: float = 1e-12)
 
 
 def _numbers_in(value: Any) -> list[Any]:
-    if isinstance(value, Spread | InUnitsOfPrior):
+    if isinstance(value, Spread | PriorUnits):
         return [number for part in vars(value).values() for number in _numbers_in(part)]
     return [value]
 
@@ -185,7 +185,7 @@ def test_a_variance_far_from_zero_keeps_its_digits() -> None:
 def test_variances_of_one_and_more_share_the_last_bin() -> None:
     variance = np.array([[0.0], [0.05], [0.999], [1.0], [7.0]])
     counts = LatentStatistics.of(np.zeros_like(variance), variance).histogram[0].tolist()
-    assert len(counts) == BINS + 1
+    assert len(counts) == VARIANCE_BINS + 1
     assert (counts[0], counts[1], counts[19], counts[20]) == (1, 1, 1, 2)
 
 

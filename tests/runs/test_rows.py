@@ -17,7 +17,7 @@ import pytest
 import vaescope
 from vaescope.errors import NonFiniteError, RunError
 from vaescope.objectives import Beta, BetaTC
-from vaescope.objectives.strengths import SCHEDULES, telling
+from vaescope.objectives.strengths import SCHEDULES, strengths_in_use
 from vaescope.runs import Run, Store, columns, fit, fit_many, rows, summary
 from vaescope.runs.rows import read_row, read_rows, summary_row
 from vaescope.training import Member
@@ -240,7 +240,7 @@ def test_the_names_of_schedules_are_those_of_their_package() -> None:
 @pytest.mark.parametrize("objective", [Beta(2.0), Beta(2.0, warm_up=5), Beta(1, free_bits=0.5), BetaTC(3.0)])
 def test_strengths_are_those_that_the_objective_tells(objective: Any, tmp_path: Path) -> None:
     run = fit(DATA, 2, objective=objective, runs=tmp_path, **SETTINGS)
-    told = telling(run.configuration.member.objective)
+    told = strengths_in_use(run.configuration.member.objective)
     own = summary(run)
     assert list(told) == [name for name in own if name in told]
     assert {name: own[name] for name in told} == told

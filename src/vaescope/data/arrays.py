@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from vaescope.codes.arrays import TORCH_TYPES, as_numpy
+from vaescope.codes.arrays import TORCH_TYPES, ArrayLike, as_numpy
 from vaescope.codes.factors import class_numbers
 from vaescope.data.dataset import Dataset, Factors
 from vaescope.data.factors import class_number, factor_table_of
@@ -92,11 +91,11 @@ def scale_pixels(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def from_array(
-    array: npt.ArrayLike | Tensor,
+    array: ArrayLike,
     name: str = "array",
     *,
-    labels: npt.ArrayLike | Tensor | None = None,
-    factors: npt.ArrayLike | Tensor | None = None,
+    labels: ArrayLike | None = None,
+    factors: ArrayLike | None = None,
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:

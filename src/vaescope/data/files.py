@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
-from torch import Tensor
 
+from vaescope.codes.arrays import ArrayLike
 from vaescope.codes.reading import numpy_archive, reading
 from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
@@ -44,8 +43,8 @@ def opener_of(path: Path) -> Callable[..., ArrayDataset]:
 def open_npy(
     path: Path,
     *,
-    labels: npt.ArrayLike | Tensor | None = None,
-    factors: npt.ArrayLike | Tensor | None = None,
+    labels: ArrayLike | None = None,
+    factors: ArrayLike | None = None,
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
@@ -163,7 +162,7 @@ def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
     if direct and classes:
         raise DataError(
             f"{folder}: images must be in the folder or in one subfolder for each class, got both: "
-            f"{direct[0].name} and {classes[0][0].relative_to(folder)}. Move one of the two."
+            f"{direct[0].name} and {classes[0][0].relative_to(folder).as_posix()}. Move one of the two."
         )
     if not direct and not classes:
         raise DataError(

@@ -21,7 +21,7 @@ from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
-from vaescope.objectives.strengths import telling
+from vaescope.objectives.strengths import strengths_in_use
 from vaescope.regime import VariableTypes, collapse
 from vaescope.runs import Run, summary
 from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
@@ -185,7 +185,7 @@ def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes
         # A run whose history is damaged can still be compared.
         known = {} if history_of(run)[1] else summary(run)
         row |= {column: known[column] for column in SUMMARY_COLUMNS if column in known}
-        row |= telling(run.configuration.member.objective)
+        row |= strengths_in_use(run.configuration.member.objective)
     row["latents"] = codes.latents
     low, high = _rate_interval(codes)
     return {**row, **types.counts, "rate": float(types.statistics.rate.sum()), "rate_low": low, "rate_high": high}

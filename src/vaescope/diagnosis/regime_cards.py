@@ -18,7 +18,7 @@ from vaescope.regime import (
     share_below,
 )
 from vaescope.regime.combinations import MEAN, SAMPLED
-from vaescope.regime.information import ITEMS as INFORMATION_ITEMS
+from vaescope.regime.information import MAX_ITEMS as INFORMATION_ITEMS
 
 MAX_FORMED_DELTA = 0.03  # relative error of the rate below which the regime has formed (Rolinek et al., section 5.2)
 MOST_LATENTS = 0.5  # share of latents above which collapse is a warning

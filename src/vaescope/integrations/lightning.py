@@ -16,7 +16,7 @@ from vaescope.errors import CollapseWarning, ConfigurationError, DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
 from vaescope.numerics.polarised import ALPHA, CollapseWatch, collapse_sentence
-from vaescope.regime.statistics import EPSILON, threshold
+from vaescope.regime.statistics import EPSILON, checked_tolerance
 from vaescope.regime.variable_types import VariableTypes, variable_types
 
 with extra("lightning"):
@@ -56,7 +56,7 @@ class PolarisedRegimeCallback(Callback):
     ) -> None:
         self.probe, self.encode, self.prefix = probe, encode, prefix
         self.every = None if every is None else whole_number("every", every, 1)
-        self.alpha, self.epsilon = threshold("alpha", alpha), finite_number("epsilon", epsilon, above=0)
+        self.alpha, self.epsilon = checked_tolerance("alpha", alpha), finite_number("epsilon", epsilon, above=0)
         self.types: VariableTypes | None = None
         self._watch = CollapseWatch()
         self._last_step = 0

@@ -17,7 +17,7 @@ from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.regime import VariableTypes, variable_types
-from vaescope.regime.combinations import types_of
+from vaescope.regime.combinations import checked_types
 
 TRAIN_ITEMS, TEST_ITEMS = 10_000, 5_000  # as in disentanglement_lib
 
@@ -197,7 +197,7 @@ def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: Ty
                 f"to exclude {exclude} latents their types must be known. Pass a Representation, or their types."
             )
         types = variable_types(codes)
-    kept = tuple(place for place, kind in enumerate(types_of(types, latents)) if kind != exclude)
+    kept = tuple(place for place, kind in enumerate(checked_types(types, latents)) if kind != exclude)
     if not kept:
         advice = "The model has collapsed" if exclude == PASSIVE else "Exclude another type"
         raise DataError(f"all latents are {exclude}, so that none is left. {advice}.")

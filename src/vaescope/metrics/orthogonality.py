@@ -120,7 +120,7 @@ def _norms(products: Products) -> Float[np.ndarray, "items latents"]:
 def _cosines(products: Products) -> Products:
     norms = _norms(products)
     lengths = norms[:, :, None] * norms[:, None, :]
-    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0))
 
 
 def _rotations(products: Products, rounding: float) -> Products:

@@ -122,7 +122,7 @@ def _model_scores(columns: list[Columns], method: str) -> Float[np.ndarray, "mod
 
 
 def _latent_scores(greatest: Float[np.ndarray, "..."], total: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    return np.divide(greatest**2, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(np.divide(greatest**2, total, out=np.zeros_like(total), where=total > 0))
 
 
 def _ranks(columns: Columns) -> Columns:

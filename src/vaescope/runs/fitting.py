@@ -24,7 +24,7 @@ from vaescope.runs.locks import locked, make_folder, remove_leftovers
 from vaescope.runs.options import FitOptions, check_likelihood
 from vaescope.runs.run import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
 from vaescope.runs.store import Store
-from vaescope.training import Member, Row, Trainer
+from vaescope.training import HistoryRow, Member, Trainer
 from vaescope.training.checkpoint import load_state, save_state, write_atomically
 from vaescope.training.groups import group as group_members
 from vaescope.training.trainer import check_members
@@ -177,8 +177,8 @@ def train_in(folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_
         _take_up(trainer, state_file)
     journal.rewind(trainer.state.step)
     saved, recorded = time.monotonic(), trainer.state.step
-    rows: list[Row] = []
-    looks: list[Row] = []
+    rows: list[HistoryRow] = []
+    looks: list[HistoryRow] = []
     try:
         while not trainer.finished:
             rows = trainer.advance()
@@ -220,12 +220,12 @@ def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
     remove(workplace)
 
 
-def _flat(row: Row, members: int) -> dict[str, Any]:
+def _flat(row: HistoryRow, members: int) -> dict[str, Any]:
     whose = {"member": row.member} if members > 1 else {}
     return {"step": row.step, "split": row.split, **whose, **row.values}
 
 
-def _words(rows: list[Row], looks: list[Row]) -> str:
+def _words(rows: list[HistoryRow], looks: list[HistoryRow]) -> str:
     """Where training stands: the loss and the types of latents when last looked at, or their ranges over members."""
     losses = sorted(row.values["loss"] for row in rows if row.split == "train")
     words = [f"loss {_range([f'{loss:.2f}' for loss in losses])}"]

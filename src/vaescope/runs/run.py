@@ -14,7 +14,7 @@ from vaescope.errors import RunError, VaescopeError
 from vaescope.markup import element
 from vaescope.models import LatentModule
 from vaescope.notebook import render_view
-from vaescope.objectives.strengths import telling
+from vaescope.objectives.strengths import strengths_in_use
 from vaescope.runs.configuration import Configuration
 from vaescope.runs.ensemble_folder import ensemble_of
 from vaescope.runs.journal import Journal, own_rows
@@ -182,7 +182,7 @@ class Run:
             "model": configuration.architecture.model,
             "latents": configuration.member.latents,
             "objective": self.record["configuration"]["member"]["objective"]["name"],
-            **telling(configuration.member.objective),
+            **strengths_in_use(configuration.member.objective),
             "seed": configuration.member.seed,
             "steps": configuration.plan.steps,
         }

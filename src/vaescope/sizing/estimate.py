@@ -37,7 +37,7 @@ from vaescope.sizing.setup import (
 )
 from vaescope.sizing.store import Readings, States, keep_result
 from vaescope.training import Member
-from vaescope.training.engines import State
+from vaescope.training.state import State
 
 PROBE_ITEMS = 10_000
 MOST_PERIODS = 10

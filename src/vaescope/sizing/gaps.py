@@ -19,7 +19,7 @@ from vaescope.data.conditions import conditions_of
 from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
-from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
+from vaescope.regime.combinations import MEAN, SAMPLED, mean_and_sample_tables
 from vaescope.registry import Part, PartRegistry
 
 AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
@@ -85,7 +85,7 @@ class Trace:
         finite_number("threshold", self.threshold)
 
     def __call__(self, evidence: Evidence) -> Reading:
-        tables = tables_of(evidence.codes.in_units_of_prior())
+        tables = mean_and_sample_tables(evidence.codes.in_units_of_prior())
         sampled, mean = (float(linalg.covariance(tables[name]).trace()) for name in (SAMPLED, MEAN))
         return Reading(sampled, mean)
 
@@ -114,7 +114,7 @@ class IntrinsicDimension:
             raise unknown_name("averaging", self.averaging, AVERAGINGS)
 
     def __call__(self, evidence: Evidence) -> Reading:
-        tables = tables_of(evidence.codes.in_units_of_prior())
+        tables = mean_and_sample_tables(evidence.codes.in_units_of_prior())
         return Reading(self._dimension(tables[SAMPLED], SAMPLED), self._dimension(tables[MEAN], MEAN))
 
     def _dimension(self, table: Float[Tensor, "items latents"], name: str) -> float:
@@ -201,7 +201,7 @@ def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, T
     """Codes, items and reconstructions of each block, as rows on the model's device."""
     model: Any = evidence.model
     items = evidence.items
-    sampled = tables_of(evidence.codes)[SAMPLED]
+    sampled = mean_and_sample_tables(evidence.codes)[SAMPLED]
     if len(items) != len(sampled):
         raise DataError(
             f"the codes must have one row for each item, got {len(sampled)} rows for the {len(items)} items of "

@@ -14,8 +14,8 @@ from vaescope.encoding import encode
 from vaescope.models import Architecture
 from vaescope.sizing.gaps import Evidence, Gap, Reading, read
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.engines import State
 from vaescope.training.groups import group as group_members
+from vaescope.training.state import State
 
 # Which gap, of which model, after how many periods of training.
 Key = tuple[str, Member, int]
@@ -124,10 +124,10 @@ class Pool:
             members, states = members + members[-1:] * empty, states + states[-1:] * empty
         widest = max(member.latents for member in members)
         trainer, self._trainer = self._trainer, None  # its memory goes before the next one needs it
-        if setup.device.type != "cuda" or trainer is None or trainer.task.masks.shape[1] < widest:
+        if setup.device.type != "cuda" or trainer is None or trainer.ensemble.inputs.masks.shape[1] < widest:
             trainer = Trainer(setup.architecture, members, setup.plan, setup.data, None, setup.device)
         if trainer.members != tuple(members) or trainer.state.step or any(states):
-            trainer.seat(members, states)
+            trainer.assign_slots(members, states)
         self._trainer = trainer
         return trainer
 

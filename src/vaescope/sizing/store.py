@@ -19,7 +19,7 @@ from vaescope.sizing.gaps import Reading
 from vaescope.sizing.model_pool import Key
 from vaescope.training import Member
 from vaescope.training.checkpoint import load_state, save_state, write_atomically
-from vaescope.training.engines import State
+from vaescope.training.state import State
 
 RESULT_FILE, STATES = "fondue.json", "states"
 SPENT_FILE = "spent.json"
