@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_items_limits_the_encoded_items_and_the_seed_chooses_them(run: Run) -> N
 
 @pytest.mark.parametrize("items", [1, 0, 2.5, "many"])
 def test_items_must_be_at_least_two(items: Any, run: Run) -> None:
-    with pytest.raises(ConfigurationError, match="items must be a whole number of at least 2"):
+    with pytest.raises(ConfigurationError, match=r"items.*2"):
         diagnose(run, items=items)
 
 
@@ -99,7 +100,7 @@ def test_an_autoencoder_has_nothing_to_collapse(folder: Path) -> None:
 
 def test_a_run_on_an_array_needs_the_data_again(folder: Path) -> None:
     run = fit(ITEMS, latents=1, runs=folder, **QUICK)
-    with pytest.raises(DataError, match=rf"run {run.id} was trained on data that it cannot open again \(array\)"):
+    with pytest.raises(DataError, match=rf"{run.id}.*array"):
         diagnose(run)
     assert len(diagnose(run, ITEMS).rows()) == 1
 
@@ -109,33 +110,33 @@ def test_data_that_changed_or_disappeared_raise_an_error(tmp_path: Path) -> None
     np.savetxt(file, ITEMS, delimiter=",")
     run = fit(file, latents=1, runs=tmp_path / "runs", **QUICK)
     np.savetxt(file, ITEMS + 1, delimiter=",")
-    with pytest.raises(DataError, match=r"items.csv must be what run .* was trained on, it has changed since"):
+    with pytest.raises(DataError, match=r"items.csv.*changed"):
         diagnose(run)
     assert len(diagnose(run, file).rows()) == 1
     file.unlink()
-    with pytest.raises(DataError, match=r"the data of run .* cannot be opened again; pass them as data.*items.csv"):
+    with pytest.raises(DataError, match=r"items.csv"):
         diagnose(run)
 
 
 def test_data_of_another_shape_raise_an_error(run: Run) -> None:
-    with pytest.raises(DataError, match=r"must have items of the shape \(4,\) .* got \(3,\)"):
+    with pytest.raises(DataError, match=r"\(4,\).*\(3,\)"):
         diagnose(run, ITEMS[:, :3])
 
 
 def test_an_incomplete_run_raises_an_error(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="must be complete to give a model"):
+    with pytest.raises(RunError, match="complete"):
         diagnose(Run.create(tmp_path, run.configuration, {"source": run.record["source"]}))
 
 
 @pytest.mark.parametrize("subject", ["", "zzz", "/nowhere/at/all", Path("nowhere")])
 def test_an_unknown_run_raises_an_error(subject: Any, folder: Path) -> None:
-    with pytest.raises(RunError, match="must be a run's folder or the beginning of one run's id"):
+    with pytest.raises(RunError, match=re.escape(str(subject) or "id")):
         diagnose(subject, runs=folder)
 
 
 def test_a_damaged_run_raises_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(RunError, match=r"run.json is damaged"):
+    with pytest.raises(RunError, match=r"run.json"):
         diagnose(tmp_path)
 
 
@@ -194,12 +195,12 @@ def test_alpha_moves_the_threshold() -> None:
 
 LOST = np.where(np.arange(50)[:, None] == 7, np.nan, MEAN)
 WRONG: dict[str, tuple[Any, str]] = {
-    "log-variance": ((MEAN, np.log(VARIANCE)), "must not be negative.* log-variance, pass its exponential"),
-    "NaN": ((LOST, VARIANCE), "mean must be finite, got nan for item 7, latent 0"),
-    "one example": ((MEAN[:1], VARIANCE[:1]), "at least 2 examples, got 1"),
-    "no example": ((MEAN[:0], VARIANCE[:0]), "at least one example, got none"),
+    "log-variance": ((MEAN, np.log(VARIANCE)), "log-variance.*exponential"),
+    "NaN": ((LOST, VARIANCE), "nan.*item 7, latent 0"),
+    "one example": ((MEAN[:1], VARIANCE[:1]), "at least 2.*1"),
+    "no example": ((MEAN[:0], VARIANCE[:0]), "at least one"),
     "no latent": ((MEAN[:, :0], VARIANCE[:, :0]), "at least one latent"),
-    "infinite variance": ((MEAN, VARIANCE * np.float32(np.inf)), "variance must be finite"),
+    "infinite variance": ((MEAN, VARIANCE * np.float32(np.inf)), "variance.*finite"),
 }
 
 
