@@ -15,7 +15,7 @@ RUNNER = CliRunner()
 QUICK = (
     *("--net", "mlp", "--set", "net.encoder_widths=[12]", "--set", "net.decoder_widths=[12]"),
     *("--set", "data.dimension=2", "--set", "data.ambient=6", "--set", "data.items=600"),
-    *("--period", "300", "--learning-rate", "3e-3", "--seeds", "2", "--most-periods", "3"),
+    *("--period", "300", "--learning-rate", "3e-3", "--seeds", "2", "--max-periods", "3"),
 )
 
 
