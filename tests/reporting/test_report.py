@@ -103,7 +103,7 @@ def test_a_decoder_that_is_too_large_is_mentioned_and_traversals_remain(tmp_path
 
 def test_a_search_on_the_same_data_is_in_the_verdict(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (200, 1, 8, 8), dtype=np.uint8)
-    options: dict[str, Any] = {"net": NET, "runs": tmp_path, "period": 10, "most_periods": 1}
+    options: dict[str, Any] = {"net": NET, "runs": tmp_path, "period": 10, "max_periods": 1}
     size = vs.fondue(images, seeds=2, largest=8, init=4, **options)
     run = fitted(tmp_path, images)
     path = vs.report(run, tmp_path / "report.html", images)

@@ -13,8 +13,8 @@ import pytest
 
 from vaescope.checks import without_infinities
 from vaescope.reporting.sizing_plots import elbow_curve, elbow_plot, fondue_plot, gap_curve
-from vaescope.sizing.elbow import Elbow, Point
-from vaescope.sizing.result import Answer, Fondue, Look
+from vaescope.sizing.elbow import Elbow, ElbowPoint
+from vaescope.sizing.result import Answer, Fondue, Probe
 from vaescope.sizing.search import SearchResult
 
 SIZES = (4, 8, 12, 13, 16, 32)
@@ -24,24 +24,24 @@ def found(seeds: int = 3, values: tuple[float, ...] = (12, 13, 12), **changes: A
     """A search with the gap max(0, size - 12) + seed / 10."""
     own: dict[str, Any] = {"over": "latents", "gap": "trace", "threshold": 1.0, **changes}
     gaps = [(size, seed, max(0.0, size - 12) + seed / 10) for size in SIZES for seed in range(seeds)]
-    looks = tuple(Look(size, seed, 2, 5 + gap, 5.0, gap) for size, seed, gap in gaps)
+    probes = tuple(Probe(size, seed, 2, 5 + gap, 5.0, gap) for size, seed, gap in gaps)
     answers = tuple(
         Answer(seed, values[seed], 2, True, SearchResult((12, 13), ((12, 0.0), (13, 1.1)), 1.0))
         for seed in range(seeds)
     )
     counts = {"start": 8, "dimension": None, "period": 10, "steps_per_epoch": 10, "trained_steps": 90, "seconds": 1.0}
-    return Fondue(answers=answers, **{"looks": looks, **counts, "data": {"name": "made up", "shape": [8, 8]}, **own})
+    return Fondue(answers=answers, **{"probes": probes, **counts, "data": {"name": "made up", "shape": [8, 8]}, **own})
 
 
 def without_terms(one: Fondue) -> Fondue:
-    looks = tuple(dataclasses.replace(look, minuend=look.gap, subtrahend=0.0) for look in one.looks)
-    return dataclasses.replace(one, gap="mine", looks=looks)
+    probes = tuple(dataclasses.replace(probe, minuend=probe.gap, subtrahend=0.0) for probe in one.probes)
+    return dataclasses.replace(one, gap="mine", probes=probes)
 
 
 def bent(chosen: int | None = 12, seeds: int = 2, accuracies: bool = True) -> Elbow:
     losses = {3: 90.0, 6: 50.0, 12: 20.0, 24: 19.0, 36: 18.0}
     points = tuple(
-        Point(size, tuple(loss + seed for seed in range(seeds)), (size / 40,) * seeds if accuracies else None)
+        ElbowPoint(size, tuple(loss + seed for seed in range(seeds)), (size / 40,) * seeds if accuracies else None)
         for size, loss in losses.items()
     )
     return Elbow(chosen, points, ("shape",) if accuracies else (), 0.25 if accuracies else None)
@@ -164,8 +164,8 @@ def test_a_strength_of_0_is_not_marked_on_a_logarithmic_axis() -> None:
 
 
 def test_few_latents_have_ticks_at_whole_numbers() -> None:
-    few = tuple(look for look in found(1).looks if look.value <= 12)
-    assert gap_curve(found(1, looks=few)).layout.xaxis2.dtick == 1
+    few = tuple(probe for probe in found(1).probes if probe.value <= 12)
+    assert gap_curve(found(1, probes=few)).layout.xaxis2.dtick == 1
     assert gap_curve(found(1)).layout.xaxis2.dtick is None
 
 

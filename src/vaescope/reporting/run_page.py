@@ -29,7 +29,7 @@ from vaescope.runs import Run, summary
 from vaescope.runs.columns import drop_constant_settings
 from vaescope.sizing import Elbow, Fondue
 from vaescope.sizing.axes import LATENTS
-from vaescope.sizing.store import kept_checks, kept_results
+from vaescope.sizing.store import load_checks, load_results
 
 # Columns of a run's row that the page shows elsewhere.
 SHOWN_ELSEWHERE = ("id", "status", "steps", "active", "mixed", "passive")
@@ -115,14 +115,14 @@ def _missing(
 def _searches(run: Run) -> tuple[Fondue, ...]:
     """The FONDUE searches on the same data in the folder of the run."""
     data = run.configuration.data["fingerprint"]
-    tables = [table for table in kept_results(run.path.parent) if table["data"].get("fingerprint") == data]
+    tables = [table for table in load_results(run.path.parent) if table["data"].get("fingerprint") == data]
     return tuple(Fondue.from_plain(table) for table in tables)
 
 
 def _elbow_checks(run: Run) -> tuple[Elbow, ...]:
     """The elbow checks on the same data in the folder of the run."""
     data = run.configuration.data["fingerprint"]
-    tables = [table for table in kept_checks(run.path.parent) if table["data"].get("fingerprint") == data]
+    tables = [table for table in load_checks(run.path.parent) if table["data"].get("fingerprint") == data]
     return tuple(Elbow.from_plain(table) for table in tables)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from jaxtyping import Float
@@ -64,10 +65,7 @@ class StreamedCKA:
     @classmethod
     def over(cls, chunks: Iterable[tuple[ArrayLike, ArrayLike]]) -> StreamedCKA:
         """The state after all chunks, each a pair of representations of the same items."""
-        state = cls()
-        for a, b in chunks:
-            state = state.add(a, b)
-        return state
+        return reduce(lambda state, pair: state.add(*pair), chunks, cls())
 
     def add(self, a: ArrayLike, b: ArrayLike) -> StreamedCKA:
         """The state after one more chunk."""
@@ -115,10 +113,7 @@ class MinibatchCKA:
     @classmethod
     def over(cls, batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> MinibatchCKA:
         """The state after all batches, each a pair of representations of the same items."""
-        state = cls()
-        for a, b in batches:
-            state = state.add(a, b)
-        return state
+        return reduce(lambda state, pair: state.add(*pair), batches, cls())
 
     def add(self, a: ArrayLike, b: ArrayLike) -> MinibatchCKA:
         """The state after one more batch, of at least 4 items, on the same scale as the others."""
