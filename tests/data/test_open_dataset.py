@@ -78,6 +78,11 @@ def test_every_entry_has_a_summary_and_published_sets_have_a_source() -> None:
     assert {name for name, entry in DATASETS.items() if not entry.source} == {"gaussian-manifold", "sphere-manifold"}
 
 
+def test_an_entry_says_how_to_get_missing_data() -> None:
+    assert DATASETS["mnist"].how_to_get == "downloads on first use"
+    assert DATASETS["celeba"].how_to_get.startswith("manual download: https://")
+
+
 @pytest.mark.parametrize("entry", [entry for entry in DATASETS.values() if entry.locate() == BUILT_IN])
 def test_built_in_sets_open_without_options_as_their_entries_say(entry: DatasetEntry) -> None:
     dataset = entry.open()

@@ -19,7 +19,7 @@ def datasets(json: options.Json = False) -> None:
             "items": entry.items or None,
             "shape": " x ".join(map(str, entry.shape)),
             "factors": ", ".join(entry.factors),
-            "where": entry.locate() or "downloads on first use, or says how to download it",
+            "where": entry.locate() or entry.how_to_get,
             "what": entry.summary,
         }
         for name, entry in sorted(DATASETS.items())

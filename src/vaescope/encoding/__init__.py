@@ -1,4 +1,4 @@
-"""The only stage that calls a trained model: data in, codes out, and items for codes."""
+"""The only code that runs a trained model: codes, activations, traversals, and measures that need them."""
 
 from vaescope.encoding.activations import activations, layer_widths
 from vaescope.encoding.adapters import adapt

@@ -18,7 +18,7 @@ from vaescope.numerics.distributions import Point
 from vaescope.similarity.heatmap import MAX_ACTIVATION_BYTES
 
 MAX_ITEMS = 5000
-CHUNK = 256
+CHUNK_ITEMS = 256
 INPUT, MEAN, VARIANCE, SAMPLED, ENCODER, DECODER = "input", "mean", "variance", "sampled", "encoder", "decoder"
 
 Result = TypeVar("Result")
@@ -31,7 +31,7 @@ def activations(
     layers: Sequence[str] | None = None,
     *,
     items: int | None = MAX_ITEMS,
-    chunk: int = CHUNK,
+    chunk: int = CHUNK_ITEMS,
     seed: int = 0,
     memory: int = MAX_ACTIVATION_BYTES,
     device: torch.device | str | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +13,11 @@ from vaescope.codes import Representation, read_codes
 from vaescope.codes.arrays import as_tensor
 from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.encoding.encode import encode
-from vaescope.encoding.inputs import index_chunks
+from vaescope.encoding.inputs import Encodes, index_chunks
 from vaescope.errors import DataError
 from vaescope.models import LatentModel
 
-CHUNK = 1024
+CHUNK_ITEMS = 1024
 ACCEPTED = "codes, a pair (mean, variance) of arrays, a file of codes (.npz, .csv), or a model or function with data"
 
 
@@ -40,8 +41,8 @@ def adapt(subject: object, data: DataLike | None = None, *, seed: int = 0) -> Re
     """
     if isinstance(subject, nn.Module) and isinstance(subject, LatentModel) and data is not None:
         return encode(subject, data, seed=seed)
-    if isinstance(subject, nn.Module):
-        subject = getattr(subject, "encode", subject)
+    if isinstance(subject, nn.Module) and isinstance(subject, Encodes):
+        subject = subject.encode
     if callable(subject):
         if data is None:
             raise DataError("A model or function needs data to encode. Pass data.")
@@ -60,7 +61,7 @@ def adapt(subject: object, data: DataLike | None = None, *, seed: int = 0) -> Re
 @torch.no_grad()
 def _from_function(function: Callable[[Tensor], object], data: Dataset, seed: int) -> Representation:
     parts: list[list[Tensor]] = []
-    for index in index_chunks(data, CHUNK, "encoding"):
+    for index in index_chunks(data, CHUNK_ITEMS, "encoding"):
         posterior = _mean_and_variance(function(data.batch(index)))
         parts.append([as_tensor(values, name).double().cpu() for name, values in posterior.items()])
         for values in parts[-1]:
@@ -75,19 +76,23 @@ def _from_function(function: Callable[[Tensor], object], data: Dataset, seed: in
     return Representation.from_arrays(given, name=data.name, seed=seed)
 
 
+@runtime_checkable
+class HasMeanAndVariance(Protocol):
+    """A posterior of any library; arrays and tensors are none, because they have no `variance`."""
+
+    mean: object
+    variance: object
+
+
 def _mean_and_variance(posterior: object) -> dict[str, object]:
-    """Mean and variance of a posterior, which is a pair, or a distribution that has both."""
-    names = ("mean", "variance")
     if isinstance(posterior, tuple | list) and len(posterior) == 2:
-        return dict(zip(names, posterior, strict=True))
-    found = {name: getattr(posterior, name, None) for name in names}
-    # The mean of an array or a tensor is a method.
-    if any(values is None or callable(values) for values in found.values()):
-        raise DataError(
-            "The function must return a posterior with mean and variance, or a pair (mean, variance), "
-            f"got {_type_of(posterior)}."
-        )
-    return found
+        return {"mean": posterior[0], "variance": posterior[1]}
+    if isinstance(posterior, HasMeanAndVariance):
+        return {"mean": posterior.mean, "variance": posterior.variance}
+    raise DataError(
+        "The function must return a posterior with mean and variance, or a pair (mean, variance), "
+        f"got {_type_of(posterior)}."
+    )
 
 
 def _type_of(value: object) -> str:

@@ -17,7 +17,7 @@ from vaescope.data.conditions import conditions_of
 from vaescope.encoding.inputs import Decodes, evaluation_mode, missing_method
 from vaescope.errors import DataError
 
-CHUNK = 256
+CHUNK_CODES = 256
 WIDE_LIMIT, WIDE_STEPS = 5.0, 10  # [-5, 5] in ten steps, as in Pastrana
 LOWEST_QUANTILE, QUANTILE_STEPS = 0.02, 9
 
@@ -58,7 +58,7 @@ def traversals(
     *,
     example: int = 0,
     latents: Sequence[int] | None = None,
-    chunk: int = CHUNK,
+    chunk: int = CHUNK_CODES,
 ) -> Traversals:
     """Vary latents one by one, starting from the mean code of one example.
 
@@ -96,7 +96,7 @@ def traverse(
     given = torch.as_tensor(values, dtype=torch.float64)
     table = given.new_zeros(len(code), len(given))
     table[latent] = given
-    return _traversals(model, code, [latent], table, condition, CHUNK)[0].items
+    return _traversals(model, code, [latent], table, condition, CHUNK_CODES)[0].items
 
 
 def wide_values(latents: int) -> Float[Tensor, "latents steps"]:

@@ -113,7 +113,7 @@ def log_likelihood(
     offset: Float[Tensor, "dimensions"],
     gamma: Scalar,
 ) -> Float[Tensor, "*batch"]:
-    """log N(x; b, W W^T + gamma I), the evidence in nats, with all constants (half of eq. 4.10 without its constant)."""
+    """log N(x; b, W W^T + gamma I), the evidence in nats, with all constants (half of eq. 4.10 less its constant)."""
     return 0.5 * (full_objective(x, loadings, offset, gamma) - x.shape[-1] * LOG_TWO_PI)
 
 
