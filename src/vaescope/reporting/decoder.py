@@ -147,26 +147,14 @@ def _mean_operations(likelihood: nn.Module) -> list[_Operation]:
     return [_Operation(name) for name in _MEANS[type(likelihood)]]
 
 
-def _linear_operation(layer: nn.Linear) -> _Operation:
-    outputs, inputs = layer.weight.shape
-    return _Operation("linear", {"inputs": inputs, "outputs": outputs}, {"weight": layer.weight.T, "bias": layer.bias})
-
-
-def _deconvolution_operation(layer: Deconvolution) -> _Operation:
-    _, filters, kernel, _ = layer.weight.shape
-    height, width = layer.size
-    return _Operation(
-        "deconvolve",
-        {"filters": filters, "kernel": kernel, "height": height, "width": width},
-        {"weight": layer.weight.permute(0, 2, 3, 1), "bias": layer.bias},
-    )
-
-
 def _layer_operation(layer: nn.Module) -> _Operation:
     if type(layer) is nn.Linear and layer.bias is not None:
-        return _linear_operation(layer)
+        sizes = {"inputs": layer.in_features, "outputs": layer.out_features}
+        return _Operation("linear", sizes, {"weight": layer.weight.T, "bias": layer.bias})
     if type(layer) is Deconvolution:
-        return _deconvolution_operation(layer)
+        _, filters, kernel, _ = layer.weight.shape
+        sizes = {"filters": filters, "kernel": kernel, "height": layer.size[0], "width": layer.size[1]}
+        return _Operation("deconvolve", sizes, {"weight": layer.weight.permute(0, 2, 3, 1), "bias": layer.bias})
     for name, activation in ACTIVATIONS.items():
         if type(layer) is activation and _options(layer) == _options(activation()):
             return _Operation(name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from vaescope.diagnosis.diagnose import Diagnosis
 from vaescope.diagnosis.subject import Subject
@@ -45,7 +47,8 @@ def run_page(subject: Subject, diagnosis: Diagnosis, *, layers: bool = True, see
         seed: The random seed of the codes drawn from the prior.
     """
     live = live_decoder(subject, diagnosis.types, seed)
-    searches = () if subject.run is None else _searches(subject.run)
+    results = [] if subject.run is None else _saved_results(subject.run, load_results)
+    searches = [Fondue.from_plain(table) for table in results]
     plots = [plot for plot in _plots(subject, diagnosis, searches, layers) if plot is not None]
     parts = [
         ("cards", "Findings", sections.cards(diagnosis.cards)),
@@ -112,18 +115,10 @@ def _missing(
     return reasons
 
 
-def _searches(run: Run) -> tuple[Fondue, ...]:
-    """The FONDUE searches on the same data in the folder of the run."""
+def _saved_results(run: Run, load: Callable[[Path], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The saved results in the folder of the run that are about the same data."""
     data = run.configuration.data["fingerprint"]
-    tables = [table for table in load_results(run.path.parent) if table["data"].get("fingerprint") == data]
-    return tuple(Fondue.from_plain(table) for table in tables)
-
-
-def _elbow_checks(run: Run) -> tuple[Elbow, ...]:
-    """The elbow checks on the same data in the folder of the run."""
-    data = run.configuration.data["fingerprint"]
-    tables = [table for table in load_checks(run.path.parent) if table["data"].get("fingerprint") == data]
-    return tuple(Elbow.from_plain(table) for table in tables)
+    return [table for table in load(run.path.parent) if table["data"].get("fingerprint") == data]
 
 
 def _plots(subject: Subject, diagnosis: Diagnosis, searches: Sequence[Fondue], layers: bool) -> Iterator[Plot | None]:
@@ -143,8 +138,8 @@ def _plots(subject: Subject, diagnosis: Diagnosis, searches: Sequence[Fondue], l
     for search in searches:
         yield fondue_plot(search)
     if subject.run is not None:
-        for check in _elbow_checks(subject.run):
-            yield elbow_plot(check)
+        for table in _saved_results(subject.run, load_checks):
+            yield elbow_plot(Elbow.from_plain(table))
         if layers and subject.items is not None:
             yield own_layers_plot(subject.run.model, subject.items)
 
