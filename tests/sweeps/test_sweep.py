@@ -261,7 +261,7 @@ def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> Non
 
 def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tmp_path: Path) -> None:
     sweep = digits({"seed": [0, 1]}, measure=MeasurementSpec(("mig", "dci"), items=50))
-    with pytest.raises(DataError, match=r"digits must have at least 2 factors that vary for the metric dci, it has 1"):
+    with pytest.raises(DataError, match=r"dci needs.*2.*digits has 1"):
         quietly(sweep, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -270,16 +270,14 @@ def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> 
     one = {"name": "mlp", "encoder_widths": [9], "decoder_widths": [8]}
     # With one latent there is no sparsity.
     sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=MeasurementSpec(("mig", "hoyer"), items=50))
-    with pytest.warns(
-        MissingMetricWarning, match=r"has no hoyer: sparsity is about at least 2 latents that vary"
-    ) as met:
+    with pytest.warns(MissingMetricWarning, match=r"hoyer.*at least 2 latents") as met:
         rows = quietly(sweep, tmp_path)
     assert [row["status"] for row in rows] == ["complete"] * 4
     assert [row["hoyer"] is None for row in rows] == [True, True, False, False]
     assert all(row["mig"] is not None for row in rows)
     assert len(met) == 2
     kept = json.loads((tmp_path / rows[0]["id"] / FILE).read_text())
-    assert kept["hoyer"]["why"].startswith("sparsity is about at least 2 latents that vary, ")
+    assert "at least 2 latents" in kept["hoyer"]["why"]
     assert quietly(sweep, tmp_path) == rows
 
 
