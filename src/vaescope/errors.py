@@ -31,6 +31,10 @@ class RunError(VaescopeError):
     """A run folder that is missing, half-written or damaged."""
 
 
+class MissingVariantError(RunError):
+    """A run with a variant that no installed package registers."""
+
+
 class BusyError(RunError):
     """A run that another process is training."""
 

@@ -77,7 +77,7 @@ def test_a_run_is_shown_by_id_and_by_folder(folder: Path) -> None:
 def test_a_run_without_history_is_shown(folder: Path, tmp_path: Path) -> None:
     run = runs_in(folder)[0]
     (tmp_path / run.id).mkdir()
-    Run.create(tmp_path / run.id, run.configuration, {})
+    Run.create(tmp_path / run.id, run.configuration)
     assert "training" in asked("show", run.id, "--runs", str(tmp_path))
     assert "training" in asked("--runs", str(tmp_path))
 
@@ -104,7 +104,7 @@ def many(folder: Path, tmp_path: Path) -> Path:
     for seed in range(1, 48):
         other = replace(configuration, member=replace(configuration.member, seed=seed))
         (place / other.id).mkdir()
-        Run.create(place / other.id, other, {})
+        Run.create(place / other.id, other)
         (place / other.id / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 7 / 7}}}))
     return place
 
@@ -269,7 +269,7 @@ def test_a_run_that_failed_says_why(folder: Path, tmp_path: Path) -> None:
     run = runs_in(folder)[0]
     (tmp_path / run.id).mkdir()
     failure = {"error": "the loss must be finite, it is nan.", "term": "loss", "step": 3, "items": [1]}
-    failed = Run.create(tmp_path / run.id, run.configuration, {}).fail(failure)
+    failed = Run.create(tmp_path / run.id, run.configuration).fail(failure)
     assert failed.failure == failure
     assert failure["error"] in asked("show", run.id, "--runs", str(tmp_path))
     assert json.loads(asked("show", run.id, "--runs", str(tmp_path), "--json"))["failure"] == failure

@@ -110,7 +110,7 @@ def test_why_a_run_failed_is_shown_in_whole_words(folder: Path, tmp_path: Path) 
     path = tmp_path / configuration.id
     path.mkdir()
     words = [f"word{number}" for number in range(40)]
-    Run.create(path, configuration, {}).fail({"error": " ".join(words)})
+    Run.create(path, configuration).fail({"error": " ".join(words)})
     lines = on_terminal(80, "runs", "show", configuration.id, "--runs", str(tmp_path))
     assert [word for line in lines for word in re.findall(r"\bword\d+\b", line)] == words
 

@@ -16,6 +16,7 @@ from vaescope.diagnosis.cards import GOOD, NOTE
 from vaescope.diagnosis.diagnose import diagnose
 from vaescope.errors import ConfigurationError, DataError, RunError
 from vaescope.runs import Run, fit
+from vaescope.runs.record import Provenance
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 QUICK: dict[str, Any] = {"net": NET, "steps": 4, "batch": 8, "device": "cpu"}
@@ -125,7 +126,7 @@ def test_data_of_another_shape_raise_an_error(run: Run) -> None:
 
 def test_an_incomplete_run_raises_an_error(run: Run, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="complete"):
-        diagnose(Run.create(tmp_path, run.configuration, {"source": run.record["source"]}))
+        diagnose(Run.create(tmp_path, run.configuration, Provenance(source=run.provenance.source)))
 
 
 @pytest.mark.parametrize("subject", ["", "zzz", "/nowhere/at/all", Path("nowhere")])

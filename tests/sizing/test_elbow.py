@@ -115,7 +115,7 @@ def test_a_run_remembers_the_path_of_its_data(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", ROWS)
     elbow(tmp_path / "rows.npy", [1], runs=tmp_path, **SMALL)
     (run,) = Store(tmp_path).runs()
-    assert run.record["source"] == str(tmp_path / "rows.npy")
+    assert run.provenance.source == str(tmp_path / "rows.npy")
 
 
 def test_the_knee_is_furthest_from_the_chord_at_right_angles_on_normalised_axes() -> None:

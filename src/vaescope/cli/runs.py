@@ -174,7 +174,7 @@ def show(
     found = Store(Path(folder)).find(run)
     measurements, failure = measured_values(found.path), found.failure
     if json:
-        print_json({**found.record, "failure": failure, "measurements": measurements, "history": found.history})
+        print_json({**found.record.table(), "failure": failure, "measurements": measurements, "history": found.history})
         return
     reason = {} if failure is None else {"failure": failure["error"]}
     print_table(["", found.id], {**summary(found), **reason, **measurements}.items())

@@ -109,7 +109,7 @@ def _missing(
     if subject.items is None:
         reasons["Pictures"] = "only codes were given, not the items they belong to."
     if subject.run is not None and not searches:
-        source = subject.run.record.get("source") or subject.run.configuration.data["name"]
+        source = subject.run.provenance.source or subject.run.configuration.data["name"]
         command = f"vaescope fondue {shlex.quote(str(source))}"
         reasons["FONDUE"] = f"this folder has no search on these data; `{command}` runs one."
     return reasons

@@ -21,11 +21,12 @@ from vaescope.notebook import NotebookResult
 from vaescope.objectives import OBJECTIVES, Beta, Objective
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
-from vaescope.registry import Part, PartSpec
+from vaescope.registry import PartSpec
 from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.sizing.downstream import predict
 from vaescope.sizing.store import save_check
 from vaescope.training import Member
+from vaescope.training.optimisers import Optimiser
 
 SIZE_RATIOS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)
 ROUNDING = 1e-9  # relative
@@ -180,7 +181,7 @@ def elbow(
     prior: PartSpec[Prior] | None = None,
     likelihood: PartSpec[Likelihood] | None = None,
     initialisation: str | None = None,
-    optimiser: PartSpec[Part] = "adam",
+    optimiser: PartSpec[Optimiser] = "adam",
     batch: int = FitOptions.batch,
     steps: int | None = None,
     epochs: float | None = None,

@@ -21,7 +21,7 @@ from vaescope.objectives.strengths import form
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
 from vaescope.progress import progress_bar
-from vaescope.registry import Part, PartSpec
+from vaescope.registry import PartSpec
 from vaescope.runs.locks import locked
 from vaescope.sizing.axes import LATENTS, axis_over
 from vaescope.sizing.gaps import Gap, GapFunction, gap_name
@@ -43,6 +43,7 @@ from vaescope.sizing.setup import (
 )
 from vaescope.sizing.store import GapJournal, StateFiles, add_training_time, save_result
 from vaescope.training import Member
+from vaescope.training.optimisers import Optimiser
 
 
 def fondue(
@@ -66,7 +67,7 @@ def fondue(
     prior: PartSpec[Prior] | None = None,
     likelihood: PartSpec[Likelihood] | None = None,
     initialisation: str | None = None,
-    optimiser: PartSpec[Part] = "adam",
+    optimiser: PartSpec[Optimiser] = "adam",
     batch: int | None = None,
     precision: str = "float32",
     held_out: float | int = 0.1,

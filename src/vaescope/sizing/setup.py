@@ -20,7 +20,7 @@ from vaescope.nets import Net
 from vaescope.objectives import Objective, strengths
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
-from vaescope.registry import Part, PartSpec
+from vaescope.registry import PartSpec
 from vaescope.runs.configuration import hash_of
 from vaescope.runs.options import FitOptions, check_likelihood
 from vaescope.sizing.axes import LATENTS, Axis
@@ -29,6 +29,7 @@ from vaescope.sizing.model_pool import Setup
 from vaescope.sizing.store import SEARCH_PREFIX
 from vaescope.training import OPTIMISERS, Member, Plan
 from vaescope.training.groups import group as group_members
+from vaescope.training.optimisers import Optimiser
 
 # Steps: one pass over few items is too short. Convolutional nets find their latents soonest; a learned noise, the
 # default for vectors, takes a while to fall.
@@ -90,7 +91,7 @@ class SearchOptions:
     prior: PartSpec[Prior] | None = None
     likelihood: PartSpec[Likelihood] | None = None
     initialisation: str | None = None
-    optimiser: PartSpec[Part] = "adam"
+    optimiser: PartSpec[Optimiser] = "adam"
     batch: int | None = None
     precision: str = "float32"
     held_out: float | int = 0.1
@@ -118,7 +119,7 @@ class SearchOptions:
         plan = Plan(
             steps * max_periods,
             batch,
-            chosen.optimiser,
+            OPTIMISERS.resolve(chosen.optimiser),
             chosen.precision,
             log_every=min(PROGRESS_STEPS, steps),
             evaluate_every=min(PROGRESS_STEPS, steps),
