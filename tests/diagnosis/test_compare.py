@@ -124,9 +124,9 @@ def test_permuted_latents_match_and_rotated_latents_do_not() -> None:
 
 
 def test_the_plots_are_written_to_one_file(runs: list[Run], tmp_path: Path) -> None:
-    file = tmp_path / "alike.html"
+    file = tmp_path / "similarity.html"
     found = compare(runs, layers=True)
-    write_plots([similarity_plot(found), *layer_plots(found)], file, "Alike?")
+    write_plots([similarity_plot(found), *layer_plots(found)], file, "Similarity")
     page = file.read_text(encoding="utf-8")
     assert page.count('id="figure-') == 2
     assert runs[0].id in page

@@ -77,7 +77,7 @@ def trained(model: Any) -> Any:
 
 
 def masked(model: Any) -> Any:
-    """The same model with two of its latents left out."""
+    """The same model with two of its latents masked."""
     model.latent_mask[2:] = 0
     return model
 
@@ -146,8 +146,8 @@ def entry(name: str, model: Any, z: Tensor, condition: Tensor | None) -> dict[st
     made = export_decoder(model)
     assert isinstance(made, ExportedDecoder), f"{name}: {made}"
     # An unconditional decoder takes no condition.
-    told = condition.tolist() if condition is not None and made.program["condition"] else None
-    return {"name": name, "table": made.plain(), "z": z.tolist(), "condition": told}
+    given = condition.tolist() if condition is not None and made.program["condition"] else None
+    return {"name": name, "table": made.plain(), "z": z.tolist(), "condition": given}
 
 
 @pytest.fixture(scope="module")

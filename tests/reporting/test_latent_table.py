@@ -77,12 +77,12 @@ def pictures() -> dict[str, Any]:
 
 
 def test_rows_agree_with_the_diagnosis(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
-    for row, told in zip(rows, diagnosis.rows(), strict=True):
+    for row, expected in zip(rows, diagnosis.rows(), strict=True):
         assert (row.latent, row.type, row.kl, row.share) == (
-            told["latent"],
-            told["type"],
-            told["kl"],
-            told["kl_share"],
+            expected["latent"],
+            expected["type"],
+            expected["kl"],
+            expected["kl_share"],
         )
     assert [row.type for row in rows] == ["active", "active", "mixed", "passive", "passive"]
 
@@ -117,11 +117,11 @@ def test_without_another_passive_latent_there_is_no_correlation(passive: int) ->
 
 
 def test_a_latent_encodes_the_factor_with_the_most_bits(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
-    told = diagnosis.meaning
-    assert told is not None
+    meaning = diagnosis.meaning
+    assert meaning is not None
     for latent in (0, 1):
-        assert rows[latent].factor == told.factors[latent]
-        assert rows[latent].bits == told.bits[latent].max()
+        assert rows[latent].factor == meaning.factors[latent]
+        assert rows[latent].bits == meaning.bits[latent].max()
     assert (rows[2].factor, rows[2].bits) == (rows[4].factor, rows[4].bits) == (None, 0.0)
 
 

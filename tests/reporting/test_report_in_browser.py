@@ -43,7 +43,7 @@ def sprites(folder: Path) -> tuple[vs.Run, Path]:
 
 
 @pytest.fixture(scope="module")
-def told(folder: Path) -> tuple[vs.Run, Path]:
+def conditional_run(folder: Path) -> tuple[vs.Run, Path]:
     """A conditional model on digits, and its page."""
     options: dict[str, Any] = {"model": "conditional", "net": NET, "steps": 300, "learning_rate": 3e-3}
     run = vs.fit("digits", latents=4, runs=folder / "runs", **options)
@@ -108,8 +108,8 @@ def test_keys_move_a_slider_and_its_number(browser: Any, sprites: tuple[vs.Run, 
         assert slider.evaluate("one => one.nextElementSibling.textContent") == f"{after:.2f}"
 
 
-def test_reset_examples_and_prior_draws_set_the_code(browser: Any, told: tuple[vs.Run, Path]) -> None:
-    run, file = told
+def test_reset_examples_and_prior_draws_set_the_code(browser: Any, conditional_run: tuple[vs.Run, Path]) -> None:
+    run, file = conditional_run
     with opened(browser, file) as page:
         begun = state(page)["code"]
         move(page, 0, 2.5)
@@ -129,8 +129,8 @@ def test_reset_examples_and_prior_draws_set_the_code(browser: Any, told: tuple[v
         np.testing.assert_allclose(one["decoded"], decoded(run, one), atol=1e-4)
 
 
-def test_a_label_can_be_chosen_for_a_conditional_model(browser: Any, told: tuple[vs.Run, Path]) -> None:
-    run, file = told
+def test_a_label_can_be_chosen_for_a_conditional_model(browser: Any, conditional_run: tuple[vs.Run, Path]) -> None:
+    run, file = conditional_run
     with opened(browser, file) as page:
         seen = []
         for label in range(10):
@@ -142,10 +142,10 @@ def test_a_label_can_be_chosen_for_a_conditional_model(browser: Any, told: tuple
         assert len(set(seen)) == 10
 
 
-def test_the_code_can_be_copied(browser: Any, told: tuple[vs.Run, Path]) -> None:
+def test_the_code_can_be_copied(browser: Any, conditional_run: tuple[vs.Run, Path]) -> None:
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
-    page.goto(told[1].as_uri())
+    page.goto(conditional_run[1].as_uri())
     page.get_by_role("button", name="Copy code").click()
     page.wait_for_function("() => document.querySelector('.said').textContent === 'Copied.'")
     copied = json.loads(page.evaluate("() => navigator.clipboard.readText()"))
@@ -206,8 +206,8 @@ def test_numbers_of_a_plot_can_be_downloaded(browser: Any, sprites: tuple[vs.Run
 
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is absent; `npm install --no-save axe-core` brings it")
-def test_axe_finds_nothing_serious(browser: Any, told: tuple[vs.Run, Path], width: int) -> None:
-    with opened(browser, told[1], width=width) as page:
+def test_axe_finds_nothing_serious(browser: Any, conditional_run: tuple[vs.Run, Path], width: int) -> None:
+    with opened(browser, conditional_run[1], width=width) as page:
         draw_all(page)
         # The page's own rules let no script in from elsewhere, hence as an expression.
         page.evaluate(AXE.read_text())
@@ -240,7 +240,7 @@ def test_text_from_data_is_escaped(browser: Any, folder: Path) -> None:
         assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0
 
 
-def test_several_runs_are_compared(browser: Any, told: tuple[vs.Run, Path], folder: Path) -> None:
+def test_several_runs_are_compared(browser: Any, conditional_run: tuple[vs.Run, Path], folder: Path) -> None:
     members = [vs.Member(3, vs.objectives.Beta(beta), 3e-3, seed) for beta in (1.0, 8.0) for seed in (0, 1)]
     runs = vs.fit_many("digits", members, net=NET, steps=150, runs=folder / "runs")
     with opened(browser, vs.report(runs, folder / "several.html"), width=390) as page:

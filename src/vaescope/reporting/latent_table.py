@@ -1,4 +1,4 @@
-"""The table of latents: the type of each, what it encodes, and what it looks like when it changes."""
+"""The table of latents: the type of each, what it encodes, and its traversal."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _sort_choice(columns: Sequence[LatentColumn], name: str) -> Markup:
 
 
 def _two_lines(value: str, note: str) -> Markup:
-    return join(element("b", value, class_="line"), element("span", note, class_="beside"))
+    return join(element("b", value, class_="line"), element("span", note, class_="note"))
 
 
 def _type(row: LatentRow) -> Markup:
@@ -202,7 +202,7 @@ def _kl(row: LatentRow) -> Markup:
     number = "∞" if math.isinf(row.kl) else f"{row.kl:.2f}" if row.kl >= SMALLEST_KL else f"<{SMALLEST_KL}"
     bar = element("span", filled, class_="share", aria_hidden="true")
     line = element("span", element("b", number), " nats", class_="line")
-    return join(line, bar, element("span", share, class_="beside"))
+    return join(line, bar, element("span", share, class_="note"))
 
 
 def _distributions(row: LatentRow) -> Markup:
@@ -221,7 +221,7 @@ def _correlation(row: LatentRow) -> Markup | str:
 
 def _encodes(row: LatentRow) -> Markup:
     if row.factor is None:
-        return element("span", "no factor", class_="beside")
+        return element("span", "no factor", class_="note")
     return _two_lines(row.factor, f"{row.bits:.2f} bits")
 
 

@@ -38,7 +38,7 @@ def report(
 ) -> Path:
     """Write a self-contained HTML report: verdict, findings, latents, live decoding and plots.
 
-    What is not available is left out, and the page says why.
+    The page says which parts are missing, and why.
 
     Args:
         subject: A model in any form that `diagnose` accepts; a list of several models is compared.
