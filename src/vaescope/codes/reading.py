@@ -34,7 +34,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
 def numpy_archive(path: Path) -> Iterator[NpzFile]:
     """The arrays of an .npz file by name; pickled arrays are refused on access."""
     with reading(path, "an .npz archive of arrays"):
-        # Checked first, because numpy takes other files for pickles and says so.
+        # Checked first, because the error of numpy for other files is about pickles.
         if not zipfile.is_zipfile(path):
             raise ValueError("it is not a whole zip archive")
         with np.load(path, allow_pickle=False) as archive:

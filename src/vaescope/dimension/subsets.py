@@ -55,7 +55,8 @@ class Subsets:
         size = min(max(round(self.share * items), 1), items - 1)
         seed = torch.tensor(self.seed, device=values.device)
         found = []
-        for numbers in torch.arange(self.count, device=values.device).split(max(1, RANDOM_NUMBERS_PER_CHUNK // items)):
+        chunk = max(1, RANDOM_NUMBERS_PER_CHUNK // items)
+        for numbers in torch.split(torch.arange(self.count, device=values.device), chunk):
             order = counter.permutation(seed, "subsample", numbers, items)[:, :size]
             found.append(averaged(values[:, order].mean(-1).T))
         whole = averaged(values.mean(1))

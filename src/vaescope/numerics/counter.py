@@ -56,8 +56,7 @@ def _words(
     row = rows.to(device).unsqueeze(-1)
     column = torch.arange(columns, device=device)
     number = torch.full((), stream_number(stream), dtype=torch.int64, device=device)
-    counter = torch.broadcast_tensors(column, row, step, seed)[:3]
-    return philox((*counter, number), (seed & _LOW, (seed >> 32) & _LOW))
+    return philox((column, row, step, number), (seed & _LOW, (seed >> 32) & _LOW))
 
 
 def uniform(

@@ -52,7 +52,8 @@ def discretise(rows: Float[Tensor, "items latents"], bins: int = BINS) -> Int[Te
 def entropy(counts: Int[Tensor, "*batch bins"]) -> Float[Tensor, "*batch"]:
     """-sum p log p, p the relative frequencies."""
     counts = counts.to(torch.float64)
-    return torch.special.entr(counts / counts.sum(-1, keepdim=True)).sum(-1)
+    terms: Tensor = torch.special.entr(counts / counts.sum(-1, keepdim=True))
+    return terms.sum(-1)
 
 
 def mutual_information(joint: Int[Tensor, "*batch bins other"]) -> Float[Tensor, "*batch"]:

@@ -18,7 +18,8 @@ def posterior_covariance(
     loadings: Float[Tensor, "dimensions latents"], gamma: Scalar, beta: Scalar = 1.0
 ) -> Float[Tensor, "latents latents"]:
     """(W^T W / (beta gamma) + I)^-1, the optimal full covariance (eq. 4.6; with beta 4.23)."""
-    return torch.linalg.inv(_precision(loadings, gamma, beta))
+    covariance: Tensor = torch.linalg.inv(_precision(loadings, gamma, beta))
+    return covariance
 
 
 def diagonal_posterior_variance(
@@ -36,7 +37,7 @@ def posterior_mean(
     beta: Scalar = 1.0,
 ) -> Float[Tensor, "*batch latents"]:
     """W^T (beta gamma I + W W^T)^-1 (x - b), for full and diagonal covariances (eq. 4.8; with beta 4.24)."""
-    encoder = torch.linalg.solve(_precision(loadings, gamma, beta), loadings.T / (beta * gamma))
+    encoder: Tensor = torch.linalg.solve(_precision(loadings, gamma, beta), loadings.T / (beta * gamma))
     return (x - offset) @ encoder.T
 
 

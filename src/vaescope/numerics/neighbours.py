@@ -70,7 +70,7 @@ def nearest_distances(
         if len(left) == 0:
             return found
     others = torch.arange(items, device=points.device)
-    for row in left.split(1):
+    for row in torch.split(left, 1):
         distances = _distances(points, row, others[others != row][None], block)
         found[row] = distances.topk(k, largest=False).values
     return found
@@ -83,7 +83,7 @@ def _centred(
 
     The scale is a power of two, so that only the differences from the mean are rounded.
     """
-    chunks = points.split(max(1, block // points.shape[1]))
+    chunks = torch.split(points, max(1, block // points.shape[1]))
     mean = torch.stack([chunk.to(torch.float64).sum(0) / len(points) for chunk in chunks]).sum(0)
     low, high = torch.aminmax(points, dim=0)
     unit = float(torch.maximum(high - mean, mean - low).max())
@@ -93,7 +93,7 @@ def _centred(
     scale = math.ldexp(1.0, min(max(-math.frexp(unit)[1], -most), most))
     centre = (mean * scale).to(working)
     centred = points.new_empty(points.shape, dtype=kind)
-    for chunk, into in zip(chunks, centred.split(len(chunks[0])), strict=True):
+    for chunk, into in zip(chunks, torch.split(centred, len(chunks[0])), strict=True):
         into.copy_((chunk.to(working) * scale).sub_(centre))
     return centred, scale
 
@@ -152,12 +152,14 @@ def _distances(
     pairs = max(1, min(block, GATHERED_NUMBERS) // points.shape[1])
     width = min(pairs, others.shape[1])
     found = torch.empty(others.shape, dtype=torch.float64, device=points.device)
-    for some, theirs, into in zip(*(part.split(max(1, pairs // width)) for part in (rows, others, found)), strict=True):
+    size = max(1, pairs // width)
+    parts = (torch.split(part, size) for part in (rows, others, found))
+    for some, theirs, into in zip(*parts, strict=True):
         ones = points[some, None].to(torch.float64)
-        for places, distances in zip(theirs.split(width, 1), into.split(width, 1), strict=True):
+        for places, distances in zip(torch.split(theirs, width, 1), torch.split(into, width, 1), strict=True):
             twos = points[places].to(torch.float64)
             distances.copy_(torch.cdist(ones, twos, compute_mode="donot_use_mm_for_euclid_dist")[:, 0])
-    for tiny in (found < MIN_SQUARABLE).nonzero().split(pairs):
+    for tiny in torch.split((found < MIN_SQUARABLE).nonzero(), pairs):
         line, column = tiny.T
         difference = points[rows[line]].to(torch.float64) - points[others[line, column]]
         largest = difference.abs().amax(1, keepdim=True)

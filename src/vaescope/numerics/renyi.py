@@ -29,7 +29,8 @@ def silverman(rows: Float[Tensor, "items columns"]) -> float:
     items, columns = rows.shape
     # Relative to the first entry, so that equal entries deviate by exactly 0 and a large offset costs no digits.
     shifted, unit = _in_units(rows.to(torch.float64) - rows[0, 0].to(torch.float64))
-    return float(shifted.std(correction=0)) * unit * items ** (-1 / (4 + columns))
+    shrinkage: float = items ** (-1 / (4 + columns))
+    return float(shifted.std(correction=0)) * unit * shrinkage
 
 
 def rbf(rows: Float[Tensor, "items columns"], bandwidth: float) -> Float[Tensor, "items items"]:

@@ -12,46 +12,10 @@ from vaescope.checks import finite_number
 from vaescope.codes.arrays import ArrayLike, as_tensor
 from vaescope.errors import DataError
 from vaescope.notebook import NotebookResult
-from vaescope.numerics.linear import (
-    cheapest_noise_cost,
-    cheapest_variance,
-    diagonal_objective,
-    diagonal_posterior_variance,
-    elbo,
-    full_objective,
-    log_likelihood,
-    noise_cost,
-    optimal_gamma,
-    optimal_spectrum,
-    posterior_covariance,
-    posterior_mean,
-    spectral_gain,
-    spectral_variance,
-)
+from vaescope.numerics.linear import optimal_spectrum, spectral_gain, spectral_variance
 from vaescope.numerics.polarised import variable_type_codes
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.tables import Row
-
-__all__ = [
-    "LinearRegime",
-    "cheapest_noise_cost",
-    "cheapest_variance",
-    "critical_betas",
-    "diagonal_objective",
-    "diagonal_posterior_variance",
-    "elbo",
-    "full_objective",
-    "linear_regime",
-    "log_likelihood",
-    "noise_cost",
-    "optimal_gamma",
-    "optimal_regime",
-    "optimal_spectrum",
-    "posterior_covariance",
-    "posterior_mean",
-    "spectral_gain",
-    "spectral_variance",
-]
 
 
 @dataclass(frozen=True)

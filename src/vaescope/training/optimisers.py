@@ -32,7 +32,7 @@ class Optimiser(Part, Protocol):
         ...
 
 
-OPTIMISERS: PartRegistry[Optimiser] = PartRegistry("optimiser", "vaescope.optimisers")
+OPTIMISERS: PartRegistry[Optimiser] = PartRegistry("optimiser", "vaescope.optimisers", Optimiser)
 
 
 @OPTIMISERS.register("adam", summary="adaptive moments", source="Kingma and Ba, 2015")
