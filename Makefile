@@ -27,6 +27,7 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m vaescope.cli.manifest --check
 
 bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/training.py --peer $(PEERS)/bin/python

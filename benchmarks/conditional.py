@@ -21,7 +21,7 @@ from vaescope.data import open_dataset
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
-from vaescope.training import Member, Plan, Row, Trainer
+from vaescope.training import HistoryRow, Member, Plan, Trainer
 
 BETAS = (1.0, 5.0, 10.0)
 LATENTS, CLASSES, BATCH, RATE = 10, 10, 100, 1e-2
@@ -44,7 +44,7 @@ class Point:
     spread: float
 
     @classmethod
-    def of(cls, beta: float, rows: list[Row]) -> Point:
+    def of(cls, beta: float, rows: list[HistoryRow]) -> Point:
         """The mean of the seeds' rows."""
         terms = {name: [row.values[name] for row in rows] for name in ("reconstruction", "rate", "loss")}
         spread = stdev(terms["loss"]) if len(rows) > 1 else float("nan")

@@ -46,7 +46,7 @@ def main() -> None:
         run = vs.fit("digits", 3, steps=30, seed=9, **settings)
         calls: dict[str, Callable[[int], object]] = {
             "fit": lambda seed: vs.fit("digits", 3, steps=30, seed=seed, **settings),
-            "fondue": lambda seed: vs.fondue("digits", seeds=[seed], period=20, most_periods=2, largest=6, **settings),
+            "fondue": lambda seed: vs.fondue("digits", seeds=[seed], period=20, max_periods=2, largest=6, **settings),
             "diagnose": lambda seed: vs.diagnose(run, seed=seed),
             "report": lambda seed: vs.report(run, f"{folder}/report.html", seed=seed),
         }

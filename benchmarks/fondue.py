@@ -31,12 +31,11 @@ from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.numerics import renyi
 from vaescope.objectives import Beta
-from vaescope.sizing import fondue
+from vaescope.sizing import SearchOptions, fondue
 from vaescope.sizing.axes import Latents
-from vaescope.sizing.gaps import GAPS, Gap, Information, Reading, Trace
-from vaescope.sizing.model_pool import Key, Pool
-from vaescope.sizing.multi_seed import Quest, search_together
-from vaescope.sizing.setup import chosen_settings, shared_setup
+from vaescope.sizing.gaps import GAPS, Gap, GapTerms, Information, Trace
+from vaescope.sizing.model_pool import MeasurementKey, ModelPool
+from vaescope.sizing.multi_seed import SearchSpec, SeedSearch, run_searches
 from vaescope.training import Member, Plan, Trainer
 
 PUBLISHED = {
@@ -56,43 +55,43 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - BEGAN:6.1f} s] {text}", flush=True)
 
 
-class Readings(dict[Key, Reading]):
-    """Readings that are printed as they come."""
+class PrintedGaps(dict[MeasurementKey, GapTerms]):
+    """Measured gaps that are printed as they come."""
 
-    def __setitem__(self, key: Key, reading: Reading) -> None:
+    def __setitem__(self, key: MeasurementKey, terms: GapTerms) -> None:
         gap, member, period = key
         place = f"beta {member.objective.beta:g}, {member.latents} latents, seed {member.seed}, epoch {period}"
-        say(f"{gap} {place}: {reading.gap:.3f}")
-        super().__setitem__(key, reading)
+        say(f"{gap} {place}: {terms.gap:.3f}")
+        super().__setitem__(key, terms)
 
 
 class Table:
     """One pool of models, and searches in it."""
 
-    def __init__(self, net: str, gaps: Mapping[str, Gap], seats: int, options: argparse.Namespace) -> None:
+    def __init__(self, net: str, gaps: Mapping[str, Gap], slots: int, options: argparse.Namespace) -> None:
         data = open_dataset(options.data)
-        settings = chosen_settings({"net": net, "precision": options.precision, "batch": 64, "held_out": 0.1})
-        training, _ = settings.split().of(data)
-        setup = shared_setup(settings, training, options.period, options.most_periods, 10_000)
+        search = SearchOptions(
+            net=net, precision=options.precision, batch=64, period=options.period, max_periods=options.max_periods
+        )
         self.net, self.options, self.axis = net, options, Latents(200)
-        self.pool = Pool(setup, gaps, seats, readings=Readings())
+        self.pool = ModelPool(search.setup(data), gaps, slots, measurements=PrintedGaps())
 
-    def quest(self, gap: str, beta: float, start: int, width: int, most: int, near: bool) -> Quest:
+    def spec(self, gap: str, beta: float, start: int, width: int, most: int, near: bool) -> SearchSpec:
         member = Member(start, Beta(beta), RATE)
-        return Quest(gap, self.axis, member, start, GAPS[gap]().threshold, width, most, near)
+        return SearchSpec(gap, self.axis, member, start, GAPS[gap]().threshold, width, most, near)
 
-    def answer(self, quests: Sequence[Quest], seeds: int) -> None:
+    def answer(self, specs: Sequence[SearchSpec], seeds: int) -> None:
         began, before = time.monotonic(), self.pool.trained_steps
-        pairs = [(quest, seed) for quest in quests for seed in range(seeds)]
-        answers = search_together(self.pool, pairs, lambda done, words="": None)
-        for place, quest in enumerate(quests):
+        searches = [SeedSearch(spec, seed) for spec in specs for seed in range(seeds)]
+        answers = run_searches(self.pool, searches, lambda done, words="": None)
+        for place, spec in enumerate(specs):
             own = answers[place * seeds : (place + 1) * seeds]
             values = [one.value for one in own]
             spread = stdev(values) if seeds > 1 else float("nan")
-            beta = quest.member.objective.beta
-            published = PUBLISHED.get((self.net, quest.gap, beta), "")
+            beta = spec.member.objective.beta
+            published = PUBLISHED.get((self.net, spec.gap, beta), "")
             say(
-                f"{self.net}, {quest.gap}, beta {beta:g}: {fmean(values):.1f} ± {spread:.1f} (published {published}) "
+                f"{self.net}, {spec.gap}, beta {beta:g}: {fmean(values):.1f} ± {spread:.1f} (published {published}) "
                 f"{[int(value) for value in values]}, epochs {[one.periods for one in own]}, "
                 f"stable {sum(one.stable for one in own)} of {seeds}"
             )
@@ -124,16 +123,16 @@ def dimension(options: argparse.Namespace) -> None:
 
 def trace(options: argparse.Namespace) -> None:
     table = Table("conv", {"trace": Trace()}, 25, options)
-    table.answer([table.quest("trace", 1.0, 11, 5, options.most_periods, False)], options.seeds)
+    table.answer([table.spec("trace", 1.0, 11, 5, options.max_periods, False)], options.seeds)
 
 
 def gaps(options: argparse.Namespace) -> None:
     table, most = (
         Table("conv", {name: GAPS[name]() for name in ("dimension", "information")}, 30, options),
-        options.most_periods,
+        options.max_periods,
     )
     starts = {"dimension": 10, "information": 16}
-    table.answer([table.quest(gap, 1.0, start, 5, most, True) for gap, start in starts.items()], options.seeds)
+    table.answer([table.spec(gap, 1.0, start, 5, most, True) for gap, start in starts.items()], options.seeds)
 
 
 def blocks(options: argparse.Namespace) -> None:
@@ -144,7 +143,7 @@ def blocks(options: argparse.Namespace) -> None:
     }
     table = Table("conv", gaps, 20, options)
     members = [Member(latents, Beta(1.0), RATE, seed) for seed in range(4) for latents in range(13, 18)]
-    table.pool.read([(name, member) for member in members for name in gaps], 2, lambda done: None)
+    table.pool.measure([(name, member) for member in members for name in gaps], 2, lambda done: None)
 
 
 def truncation(options: argparse.Namespace) -> None:
@@ -188,14 +187,14 @@ def _gap(items: Tensor, sample: Tensor, decoded: Tensor, order: Tensor, size: in
 
 
 def betas(options: argparse.Namespace) -> None:
-    table, most = Table("conv", {"trace": Trace()}, 30, options), options.most_periods
+    table, most = Table("conv", {"trace": Trace()}, 30, options), options.max_periods
     starts = {4.0: 7, 2.0: 8, 0.5: 13}
-    table.answer([table.quest("trace", beta, start, 5, most, True) for beta, start in starts.items()], options.seeds)
+    table.answer([table.spec("trace", beta, start, 5, most, True) for beta, start in starts.items()], options.seeds)
 
 
 def connected(options: argparse.Namespace) -> None:
     table = Table("fully_connected", {"trace": Trace()}, 15, options)
-    table.answer([table.quest("trace", 1.0, 5, 5, min(options.most_periods, 3), True)], options.seeds)
+    table.answer([table.spec("trace", 1.0, 5, 5, min(options.max_periods, 3), True)], options.seeds)
 
 
 def main() -> None:
@@ -207,7 +206,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--period", type=int, help="steps instead of an epoch, to try the script out")
     parser.add_argument("--precision", default="bfloat16")
-    parser.add_argument("--most-periods", type=int, default=4)
+    parser.add_argument("--max-periods", type=int, default=4)
     options = parser.parse_args()
     for stage in options.stages:
         globals()[stage](options)

@@ -1,4 +1,4 @@
-"""Seconds and scores of metrics on codes: DCI beside scikit-learn's protocol, MIG and FactorVAE beside disent.
+"""Seconds and scores of metrics on codes: DCI and SAP against scikit-learn, MIG and FactorVAE against disent.
 
 All rows of a table come from one run on one machine with the same cores; compare ratios, not absolute times. The same
 script is the worker that runs in disent's own environment, where vaescope need not be.
@@ -68,6 +68,42 @@ def speed_of_dci(items: int) -> None:
     # Before and after, as the machine may not be ours alone.
     around = (fast + seconds(lambda: dci(codes, factors))[0]) / 2
     print(f"  {'scikit-learn protocol':28} {slow:8.2f} s   ratio {slow / around:6.2f}   {found.summary()}", flush=True)
+
+
+def speed_of_sap(items: int) -> None:
+    """Support vector machines of one latent: Newton's method on sorted values against LinearSVC, default and exact."""
+    from sklearn.svm import LinearSVC
+
+    from vaescope.metrics.linear_svm import classify
+
+    generator = np.random.default_rng(0)
+    for classes in (3, 6, 40):
+        labels = generator.integers(0, classes, items * 3 // 2)
+        values = labels + 0.5 * classes**0.5 * generator.standard_normal(len(labels))
+        train, test = (values[:items], labels[:items]), values[items:]
+
+        def library(train: tuple[np.ndarray, np.ndarray] = train, test: np.ndarray = test, **options: float) -> Any:
+            machine = LinearSVC(C=0.01, class_weight="balanced", dual=False, **options)
+            return machine.fit(train[0][:, None], train[1]).predict(test[:, None])
+
+        ours, guesses = seconds(lambda train=train, test=test: classify(*train, test, cost=0.01))
+        default, usual = seconds(library)
+        slow, exact = seconds(lambda library=library: library(tol=1e-9, max_iter=10_000))
+        print(f"SAP, one latent, {items} codes, {classes} classes; share of guesses as of the exact machine:")
+        for name, value, found in (("Newton", ours, guesses), ("LinearSVC", default, usual), ("exact", slow, exact)):
+            print(f"  {name:28} {value:8.4f} s   ratio {value / ours:6.2f}   {np.mean(found == exact):.4f}", flush=True)
+
+
+def speed_of_others(items: int) -> None:
+    """Nearest neighbours of codes, and the Jacobians of a decoder of 784 dimensions."""
+    from vaescope.metrics import distance_to_orthogonality, neighbours
+
+    codes, factors = representation(2, items)
+    print(f"neighbours, {items} codes: {seconds(lambda: neighbours(codes, factors))[0]:.2f} s", flush=True)
+    layers = [torch.nn.Linear(6, 500), torch.nn.Tanh(), torch.nn.Linear(500, 500), torch.nn.Tanh()]
+    decoder = torch.nn.Sequential(*layers, torch.nn.Linear(500, 784))
+    took, found = seconds(lambda: distance_to_orthogonality(decoder, codes[:, :6]))
+    print(f"distance_to_orthogonality: {took:.2f} s   {found.estimator}", flush=True)
 
 
 def agreement_of_dci(items: int, count: int) -> None:
@@ -174,6 +210,8 @@ def main() -> None:
         sys.exit(worker(options.worker))
     print(f"{platform.machine()} CPU, {torch.get_num_threads()} threads, torch {torch.__version__}", flush=True)
     beside_disent(options.peer)
+    speed_of_sap(options.items)
+    speed_of_others(options.items)
     if not options.no_dci:
         speed_of_dci(options.items)
         agreement_of_dci(options.ranked_items, options.representations)

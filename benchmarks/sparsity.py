@@ -30,7 +30,7 @@ from vaescope.models import Architecture
 from vaescope.nets import Conv
 from vaescope.objectives import Decomposition
 from vaescope.priors import Sparse
-from vaescope.training import AMSGrad, Member, Plan, Row, Trainer
+from vaescope.training import AMSGrad, HistoryRow, Member, Plan, Trainer
 
 NET = Conv(kernels=(4, 4, 4), channels=(32, 64, 128))
 MEASURES = ("sparsity", "log-likelihood", "MMD")
@@ -46,7 +46,9 @@ def named(prior: Sparse) -> str:
     return f"gamma {prior.gamma:g}, variance {prior.variance:g}" if prior.gamma else "gamma 0 (Gaussian)"
 
 
-def measured(trainer: Trainer, member: int, rows: list[Row], held_out: Dataset, prior: Sparse) -> dict[str, float]:
+def measured(
+    trainer: Trainer, member: int, rows: list[HistoryRow], held_out: Dataset, prior: Sparse
+) -> dict[str, float]:
     """The measures of figure 4 on held-out images."""
     means = encode(trainer.model(member), held_out, device=trainer.device, progress=False).mean
     terms = next(row.values for row in rows if row.member == member and row.split == "test")

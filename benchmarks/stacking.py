@@ -28,7 +28,7 @@ def milliseconds(net: MLP, members: int) -> tuple[int, float]:
         start = time.perf_counter()
         trainer.advance()
         times.append(time.perf_counter() - start)
-    return trainer.task.layout.size, min(times) / CHUNK / members * 1e3
+    return trainer.ensemble.layout.size, min(times) / CHUNK / members * 1e3
 
 
 if __name__ == "__main__":

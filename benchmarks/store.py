@@ -17,7 +17,7 @@ from typing import Any
 import vaescope as vs
 from vaescope.runs import Run
 from vaescope.runs.configuration import identity_of
-from vaescope.runs.rows import read_row
+from vaescope.runs.rows import kept_row, read_row
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
 STEPS, LOG_EVERY, EVALUATE_EVERY = 600, 12, 72  # 50 rows of training, 9 of held-out items, 2 looks at the latents
@@ -43,10 +43,10 @@ def one_run(folder: Path) -> Run:
 
 
 def write_runs(run: Run, number: int, folder: Path, kept: bool = True) -> None:
-    """So many folders as if that run had been trained with other seeds, three in four of them measured."""
+    """Copies of a run as if trained with other seeds, three in four of them measured."""
     history, row = (run.path / "history.jsonl").read_bytes(), read_row(run.path)
     for seed in range(number):
-        record: dict[str, Any] = copy.deepcopy(run.record)
+        record: dict[str, Any] = copy.deepcopy(run.record.table())
         record["configuration"]["member"]["seed"] = seed
         record["id"] = identity_of(record["configuration"])
         path = folder / record["id"]
@@ -55,7 +55,7 @@ def write_runs(run: Run, number: int, folder: Path, kept: bool = True) -> None:
         (path / "history.jsonl").write_bytes(history)
         if kept:
             own = {**row, "id": record["id"], "seed": seed, "test_loss": row["test_loss"] + seed % 97}
-            (path / "summary.json").write_text(json.dumps(own))
+            (path / "summary.json").write_text(json.dumps(kept_row(own)))
         if seed % 4:
             (path / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 10 / 10}}}))
 

@@ -13,8 +13,8 @@ import pytest
 import vaescope as vs
 from vaescope.diagnosis.cards import Card
 from vaescope.markup import Markup
-from vaescope.notebook import drawn, view
-from vaescope.tables import MOST_ROWS, columns_of, table, text
+from vaescope.notebook import register_view, render_view
+from vaescope.tables import MAX_HTML_ROWS, columns_of, table, text
 
 NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 
@@ -85,7 +85,7 @@ def test_a_table_has_a_column_for_every_name_and_says_what_it_leaves_out() -> No
     shown = table(rows, "Rows")
     assert shown.count("<th ") == 3
     assert "<td>1.2346</td><td></td><td></td>" in shown
-    assert f"the first {MOST_ROWS} of 300" in table([{"a": place} for place in range(300)], "Many")
+    assert f"the first {MAX_HTML_ROWS} of 300" in table([{"a": place} for place in range(300)], "Many")
 
 
 def test_cells_and_columns() -> None:
@@ -94,7 +94,7 @@ def test_cells_and_columns() -> None:
 
 
 def test_a_result_without_a_view_has_none() -> None:
-    assert drawn(np.zeros(3)) is None
+    assert render_view(np.zeros(3)) is None
 
 
 def test_a_registered_view_draws_its_class_alone() -> None:
@@ -102,8 +102,8 @@ def test_a_registered_view_draws_its_class_alone() -> None:
 
     class Other(Mine): ...
 
-    @view(Mine)
+    @register_view(Mine)
     def show(result: Mine) -> Markup:
         return Markup("<i>mine</i>")
 
-    assert (drawn(Mine()), drawn(Other())) == ("<i>mine</i>", None)
+    assert (render_view(Mine()), render_view(Other())) == ("<i>mine</i>", None)

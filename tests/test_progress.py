@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from vaescope.progress import follow, progress_bar
+from vaescope.progress import progress_bar, track
 
 
 def test_nothing_is_shown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar("training", 10) as report:
         report(5, "loss 1.00")
-    assert list(follow(range(3), "checking", 3, long=True)) == [0, 1, 2]
+    assert list(track(range(3), "checking", 3, long=True)) == [0, 1, 2]
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
 
@@ -41,9 +41,18 @@ def test_an_error_inside_passes_through_the_bar(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("long", [True, False])
+def test_only_long_work_shows_a_bar_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], long: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert list(track(range(9), "reading", 9, long=long)) == list(range(9))
+    assert ("reading" in capsys.readouterr().err) is long
+
+
 def test_steps_are_handed_on_as_they_come() -> None:
     taken = []
-    for step in follow(iter("abc"), "letters", 3, long=False):
+    for step in track(iter("abc"), "letters", 3, long=False):
         taken.append(step)
         if step == "b":
             break
@@ -52,8 +61,8 @@ def test_steps_are_handed_on_as_they_come() -> None:
 
 def test_rich_is_not_loaded_unless_a_bar_is_shown() -> None:
     script = (
-        "import sys; from vaescope.progress import follow; "
-        "list(follow([1], 'x', 1, long=True)); print('rich' in sys.modules)"
+        "import sys; from vaescope.progress import track; "
+        "list(track([1], 'x', 1, long=True)); print('rich' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("False\n", "")

@@ -108,3 +108,11 @@ def test_a_name_is_registered_once() -> None:
     with pytest.raises(ConfigurationError, match="circle"):
         SHAPES.register("circle", summary="another")(Rounder)
     assert SHAPES.register("circle", summary="round", source="Euclid")(Circle) is Circle
+
+
+def test_a_variant_must_inherit_from_the_contract() -> None:
+    rounds: PartRegistry[Any] = PartRegistry("round shape", "vaescope.rounds", Circle)
+    for other in (Dot, len, 3):
+        with pytest.raises(ConfigurationError, match=r"'other'.* Circle"):
+            rounds.register("other", summary="not round")(other)
+    assert rounds.register("rounder", summary="rounder")(Rounder) is Rounder

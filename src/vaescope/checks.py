@@ -1,46 +1,51 @@
-"""Numbers that come from people or go to machines: what they must be."""
+"""Checks of numbers that users pass, and numbers that JSON can hold."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from vaescope.errors import ConfigurationError
 
 
-def is_whole(value: Any, least: int, most: float = math.inf) -> bool:
-    """Whether a value is a whole number within bounds; numpy's count, truth values do not."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
+def is_whole(value: object, low: int, high: float = math.inf) -> TypeGuard[int]:
+    """Whether a value is an integer from `low` to `high`, of Python or numpy; booleans are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
 
 
-def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """The value as an int, or an error that names it."""
-    if not is_whole(value, least, math.inf if most is None else most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
+    """The value as an int, or a `ConfigurationError` that names it."""
+    if not is_whole(value, low, math.inf if high is None else high):
+        bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}.")
     return int(value)
 
 
-def finite_number(name: str, value: Any, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
-    """The value as a float, or an error that names it."""
-    known = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
-    if not (known and value >= at_least and value > above):
-        bound = f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}"
-        bound = "" if max(at_least, above) == -math.inf else bound
-        raise ConfigurationError(f"{name} must be a finite number{bound}, got {value!r}.")
-    return float(value)
+def finite_number(name: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
+    """The value as a float, or a `ConfigurationError` that names it."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an integer that no float can hold
+            number = math.inf
+        if math.isfinite(number) and number >= at_least and number > above:
+            return number
+    bound = f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}"
+    bound = "" if max(at_least, above) == -math.inf else bound
+    raise ConfigurationError(f"{name} must be a finite number{bound}, got {value!r}.")
 
 
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False
+def proper_share(name: str, value: object) -> float:
+    """A number strictly between 0 and 1, or a `ConfigurationError` that names it."""
+    number = finite_number(name, value, above=0)
+    if number >= 1:
+        raise ConfigurationError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+    return number
 
 
 def without_infinities(value: Any) -> Any:
-    """Nested tables with None in place of what JSON has no word for: NaN and the infinities."""
+    """Nested dicts and lists with None in place of NaN and the infinities, which JSON cannot hold."""
     if isinstance(value, dict):
         return {key: without_infinities(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

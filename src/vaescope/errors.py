@@ -1,23 +1,22 @@
-"""Every error a user can meet: one sentence that says what must hold, what came, and what to do."""
+"""Errors for users: each message says what must hold, what was received, and what to do."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 
 class VaescopeError(Exception):
-    """Base of all errors that a change of input can mend; the command line exits with code 2 on it."""
+    """Base of all errors that a user can fix; the command line exits with code 2 on it."""
 
 
 class UnknownNameError(VaescopeError, LookupError):
-    """A name that no registry holds."""
+    """A name that is not in a registry."""
 
 
 class DataError(VaescopeError, ValueError):
-    """Data that cannot be opened or cannot be trained on."""
+    """Data that cannot be opened, trained on or diagnosed."""
 
 
 class ConfigurationError(VaescopeError, ValueError):
@@ -25,11 +24,15 @@ class ConfigurationError(VaescopeError, ValueError):
 
 
 class LatentError(ConfigurationError):
-    """A number of latents that the data or the model cannot have."""
+    """A number of latents that the data or the model do not allow."""
 
 
 class RunError(VaescopeError):
     """A run folder that is missing, half-written or damaged."""
+
+
+class MissingVariantError(RunError):
+    """A run with a variant that no installed package registers."""
 
 
 class BusyError(RunError):
@@ -43,8 +46,8 @@ class NonFiniteError(VaescopeError, ArithmeticError):
         super().__init__(message)
         self.term, self.member, self.step, self.items = term, member, step, items
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # It comes from other processes too, and would not be made again from its message alone.
+    def __reduce__(self) -> tuple[object, ...]:
+        # It crosses processes, and its message alone is not enough to rebuild it.
         return partial(type(self), **self.__dict__), self.args
 
 
@@ -53,11 +56,11 @@ class CollapseWarning(UserWarning):
 
 
 class RepetitionWarning(UserWarning):
-    """Steps that gave a non-finite number once, and finite ones when they were repeated."""
+    """Steps that gave a non-finite number once and finite numbers when repeated."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """The error for a name that is not in a registry, with the nearest known ones first."""
+    """The error for a name that is not in a registry, with the nearest known name."""
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -1,8 +1,8 @@
-"""How results show themselves in notebooks: by a registry of views that other packages fill."""
+"""How results are displayed in notebooks, through a registry of views that other packages fill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar
@@ -14,11 +14,11 @@ ENTRY_POINTS = "vaescope.views"  # modules that register views when they are imp
 
 Result = TypeVar("Result")
 View = Callable[[Result], Markup | None]
-_VIEWS: dict[type, Callable[[Any], Markup | None]] = {}
+_VIEWS: dict[type, View[Any]] = {}
 
 
-def view(kind: type[Result]) -> Callable[[View[Result]], View[Result]]:
-    """Register a function that draws results of a class; None from it means that there is nothing to draw."""
+def register_view(kind: type[Result]) -> Callable[[View[Result]], View[Result]]:
+    """Decorate a function that draws results of class `kind`; it may return None if there is nothing to draw."""
 
     def register(function: View[Result]) -> View[Result]:
         _VIEWS[kind] = function
@@ -27,27 +27,29 @@ def view(kind: type[Result]) -> Callable[[View[Result]], View[Result]]:
     return register
 
 
-def drawn(result: object) -> Markup | None:
-    """The view of a result; None where its class has none."""
+def render_view(result: object) -> Markup | None:
+    """The view of a result; None if its class has none."""
     _load_views()
     function = _VIEWS.get(type(result))
     return None if function is None else function(result)
 
 
-class Described(Protocol):
-    """A result that says what it is: one sentence, and one row for each of its parts."""
+class Describable(Protocol):
+    """A result with a sentence and a table."""
 
-    def summary(self) -> str: ...
+    def summary(self) -> str:
+        """The result in one sentence."""
 
-    def rows(self) -> list[dict[str, Any]]: ...
+    def rows(self) -> Sequence[Mapping[str, object]]:
+        """The result as a table: one row for each of its parts."""
 
 
-class Shown:
-    """A described result that shows its sentence, its table and its view in a notebook."""
+class NotebookResult:
+    """Base of results that are displayed in notebooks: their sentence, their table and their view."""
 
-    def _repr_html_(self: Described) -> str:
-        words = element("p", element("strong", self.summary()))
-        return element("div", words, table(self.rows(), type(self).__name__), drawn(self))
+    def _repr_html_(self: Describable) -> str:
+        sentence = element("p", element("strong", self.summary()))
+        return element("div", sentence, table(self.rows(), type(self).__name__), render_view(self))
 
 
 @cache

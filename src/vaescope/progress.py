@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, silence in a pipe."""
+"""Progress of long computations: a bar on a terminal, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from typing import Protocol, TypeVar
 Step = TypeVar("Step")
 
 
-class Report(Protocol):
-    """Called with how much is done and, where it helps, a few words about where the work stands."""
+class ProgressReport(Protocol):
+    """A function that is called with the number of finished steps and, optionally, a few words for the user."""
 
     def __call__(self, done: int, words: str = "") -> None: ...
 
 
-def saying(words: str) -> None:
-    """Tell people what comes next, on a terminal only."""
+def announce(words: str) -> None:
+    """Print what happens next to stderr, on a terminal only."""
     if sys.stderr.isatty():
         print(words, file=sys.stderr)
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None, show: bool | None = None) -> Iterator[Report]:
-    """A bar on stderr over `total` steps (None when unknown); shown on a terminal, or as `show` says."""
+def progress_bar(title: str, total: int | None, show: bool | None = None) -> Iterator[ProgressReport]:
+    """A progress bar on stderr.
+
+    Args:
+        title: The text in front of the bar.
+        total: The number of steps; None if unknown.
+        show: Whether to show the bar. Default: on a terminal only.
+    """
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, words="": None
         return
@@ -47,8 +53,8 @@ def progress_bar(title: str, total: int | None, show: bool | None = None) -> Ite
         yield report
 
 
-def follow(steps: Iterable[Step], title: str, total: int, *, long: bool) -> Iterator[Step]:
-    """The steps, with a progress bar when they take long."""
+def track(steps: Iterable[Step], title: str, total: int, *, long: bool) -> Iterator[Step]:
+    """Iterate over `steps`, with a progress bar if `long`."""
     with progress_bar(title, total, None if long else False) as report:
         for done, step in enumerate(steps, 1):
             yield step

@@ -46,14 +46,26 @@ class Registry(Mapping[str, Variant]):
     whose value is the registered object. Its name is known from the metadata; the package is imported on first use.
     """
 
-    def __init__(self, kind: str, group: str) -> None:
-        self.kind, self.group = kind, group
+    def __init__(self, kind: str, group: str, contract: type | None = None) -> None:
+        """Make an empty registry.
+
+        Args:
+            kind: What a variant is called in messages.
+            group: The group of entry points.
+            contract: The class that every variant must inherit from; default: any object.
+        """
+        self.kind, self.group, self.contract = kind, group, contract
         self._entries: dict[str, Entry[Variant]] = {}
 
     def register(self, name: str, *, summary: str, source: str = "") -> Callable[[Variant], Variant]:
         """Decorate a class or function to make it known by a name."""
 
         def enter(variant: Variant) -> Variant:
+            if self.contract is not None and self.contract not in getattr(variant, "__mro__", ()):
+                raise ConfigurationError(
+                    f"{self.kind} {name!r} must be a class that inherits from {self.contract.__name__} of "
+                    f"{self.contract.__module__}, got {variant!r}."
+                )
             known = self._entries.get(name)
             if known is not None and known.variant is not variant:
                 raise ConfigurationError(f"{self.kind} {name!r} is registered already, by {known.variant!r}.")
@@ -63,7 +75,7 @@ class Registry(Mapping[str, Variant]):
         return enter
 
     def unregister(self, name: str) -> None:
-        """Forget a variant that was registered in this process."""
+        """Remove a variant that was registered in this process."""
         del self._entries[name]
 
     def entry(self, name: str) -> Entry[Variant]:
@@ -133,7 +145,7 @@ class PartRegistry(Registry[type[AnyPart]], Generic[AnyPart]):
                 return name
         raise ConfigurationError(
             f"{self.kind} must be one of {', '.join(self)} to be kept in a run, got {type(part).__name__}. "
-            f"Register its class first, with the decorator `register`."
+            f"Register its class with the decorator `register`."
         )
 
 
@@ -149,5 +161,5 @@ def _first_line(variant: object) -> str:
 
 
 def _frozen(value: object) -> object:
-    """Lists, which tables have, as tuples, which data classes hold."""
+    """Lists, as in tables, turned into tuples, as in data classes."""
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

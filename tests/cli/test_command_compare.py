@@ -37,7 +37,7 @@ def ids(folder: Path) -> list[str]:
 def test_people_get_the_verdict_the_runs_and_the_matrix(folder: Path, tmp_path: Path) -> None:
     one, other = ids(folder)
     output = asked("compare", one, other, "--runs", str(folder), "--layers", "--plot", str(tmp_path / "alike.html"))
-    assert "The mean codes of 2 models are alike by" in output
+    assert "The two models encode" in output
     assert output.count(one) >= 2
     assert "1.000" in output
     assert "encoder" in output
@@ -54,7 +54,7 @@ def test_diagnose_scores_the_metrics_that_are_named(folder: Path) -> None:
     name = ids(folder)[0]
     found = json.loads(asked("diagnose", name, "--runs", str(folder), "--metrics", "mig,hoyer", "--json"))
     assert {row["metric"] for row in found["metrics"]} == {"mig", "hoyer"}
-    assert "latent 0 carries" in found["latents"][0]["carries"]
+    assert "latent 0 encodes" in found["latents"][0]["encodes"]
     assert "mig 0." in asked("diagnose", name, "--runs", str(folder), "--metrics", "mig")
 
 

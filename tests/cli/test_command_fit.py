@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import vaescope
 from vaescope import cli
-from vaescope.cli.parts import numbers, parse_settings
+from vaescope.cli.parts import PartOptions, numbers
 from vaescope.cli.tables import print_json, print_table
 from vaescope.errors import ConfigurationError
 
@@ -100,56 +100,51 @@ def test_an_autoencoder_can_be_trained(codes: str, tmp_path: Path) -> None:
     assert "test_loss" not in row
 
 
+# Arguments, and what the message must name.
 WRONG = {
-    "unknown data": (["fit", "dsprite"], "'dsprite' is neither a known data set nor"),
-    "missing file": (["fit", "nowhere/x.npy"], "'nowhere/x.npy' is neither"),
+    "unknown data": (["fit", "dsprite"], "'dsprite'"),
+    "missing file": (["fit", "nowhere/x.npy"], "'nowhere/x.npy'"),
     "zero latents": (["fit", "CODES", "--latents", "0"], "between 1 and 4"),
-    "too many latents": (["fit", "CODES", "--latents", "2,5"], "between 1 and 4 .*got 5"),
-    "latents as words": (["fit", "CODES", "--latents", "two"], "--latents must be whole numbers .*got 'two'"),
-    "latents as a range": (["fit", "CODES", "--latents", "1-4"], "--latents must be whole numbers .*got '1-4'"),
-    "latents with a gap": (["fit", "CODES", "--latents", "1,,2"], "--latents must be whole numbers .*got '1,,2'"),
-    "half a latent": (["fit", "CODES", "--latents", "1.5"], "--latents must be whole numbers"),
-    "no beta": (["fit", "CODES", "--beta", ""], "--beta must be numbers"),
-    "negative beta": (["fit", "CODES", "--beta=-1"], "beta must be a finite number of at least 0, got -1"),
-    "beta not a number": (["fit", "CODES", "--beta", "nan"], "beta must be a finite number"),
+    "too many latents": (["fit", "CODES", "--latents", "2,5"], "between 1 and 4.*5"),
+    "latents as words": (["fit", "CODES", "--latents", "two"], "--latents.*'two'"),
+    "latents as a range": (["fit", "CODES", "--latents", "1-4"], "--latents.*'1-4'"),
+    "latents with a gap": (["fit", "CODES", "--latents", "1,,2"], "--latents.*'1,,2'"),
+    "half a latent": (["fit", "CODES", "--latents", "1.5"], "--latents"),
+    "no beta": (["fit", "CODES", "--beta", ""], "--beta"),
+    "negative beta": (["fit", "CODES", "--beta=-1"], "beta.*-1"),
+    "beta not a number": (["fit", "CODES", "--beta", "nan"], "beta.*nan"),
     "beta twice": (["fit", "CODES", "--beta", "2", "--set", "objective.beta=3"], "--beta or --set objective.beta"),
-    "seed as words": (["fit", "CODES", "--seed", "x"], "--seed must be whole numbers"),
-    "negative seed": (["fit", "CODES", "--seed=-4"], "seed must be a whole number from 0"),
-    "learning rate": (["fit", "CODES", "--learning-rate", "0"], "learning_rate must be a finite number above 0"),
-    "unknown model": (["fit", "CODES", "--model", "gan"], "model must be one of"),
-    "unknown net": (["fit", "CODES", "--net", "resnet"], "net must be one of"),
-    "unknown likelihood": (["fit", "CODES", "--likelihood", "poisson"], "likelihood must be one of"),
-    "unknown posterior": (["fit", "CODES", "--posterior", "fall"], "posterior must be one of"),
-    "unknown prior": (["fit", "CODES", "--prior", "flat"], "prior must be one of"),
-    "unknown objective": (["fit", "CODES", "--objective", "gamma"], "objective must be one of"),
-    "unknown optimiser": (["fit", "CODES", "--optimiser", "sgd"], "optimiser must be one of"),
-    "unknown precision": (["fit", "CODES", "--precision", "half"], "precision must be one of"),
-    "unknown initialisation": (["fit", "CODES", "--initialisation", "zero"], "initialisation must be one of"),
-    "unknown device": (["fit", "CODES", "--device", "tpu"], "device must be one of"),
-    "absent GPU": (["fit", "CODES", "--device", "cuda:99"], "'cuda:99' needs a GPU"),
-    "steps and epochs": (["fit", "CODES", "--steps", "5", "--epochs", "2"], "steps or epochs, not both"),
-    "zero steps": (["fit", "CODES", "--steps", "0"], "steps must be a whole number of at least 1"),
-    "zero batch": (["fit", "CODES", "--batch", "0"], "batch must be a whole number of at least 1"),
-    "all held out": (["fit", "CODES", "--held-out", "1"], "held_out must leave at least one item"),
-    "set without value": (["fit", "CODES", "--set", "net.kernels"], "--set must be PART.OPTION=VALUE"),
-    "set of no part": (["fit", "CODES", "--set", "colour.red=1"], "--set must be PART.OPTION=VALUE .*'colour.red=1'"),
-    "set of which net": (["fit", "CODES", "--set", "net.hidden=3"], "--set net.hidden needs --net"),
-    "set of unknown option": (
-        ["fit", "CODES", "--net", "mlp", "--set", "net.depth=3"],
-        "net 'mlp' takes the options .*got 'depth'",
-    ),
+    "seed as words": (["fit", "CODES", "--seed", "x"], "--seed"),
+    "negative seed": (["fit", "CODES", "--seed=-4"], "seed.*-4"),
+    "learning rate": (["fit", "CODES", "--learning-rate", "0"], "learning_rate.*above 0"),
+    "unknown model": (["fit", "CODES", "--model", "gan"], "model.*'gan'"),
+    "unknown net": (["fit", "CODES", "--net", "resnet"], "net.*'resnet'"),
+    "unknown likelihood": (["fit", "CODES", "--likelihood", "poison"], "likelihood.*'poison'"),
+    "unknown posterior": (["fit", "CODES", "--posterior", "fall"], "posterior.*'fall'"),
+    "unknown prior": (["fit", "CODES", "--prior", "flat"], "prior.*'flat'"),
+    "unknown objective": (["fit", "CODES", "--objective", "gamma"], "objective.*'gamma'"),
+    "unknown optimiser": (["fit", "CODES", "--optimiser", "sgd"], "optimiser.*'sgd'"),
+    "unknown precision": (["fit", "CODES", "--precision", "half"], "precision.*'half'"),
+    "unknown initialisation": (["fit", "CODES", "--initialisation", "zero"], "initialisation.*'zero'"),
+    "unknown device": (["fit", "CODES", "--device", "tpu"], "device.*'tpu'"),
+    "absent GPU": (["fit", "CODES", "--device", "cuda:99"], "'cuda:99'"),
+    "steps and epochs": (["fit", "CODES", "--steps", "5", "--epochs", "2"], "steps or epochs"),
+    "zero steps": (["fit", "CODES", "--steps", "0"], "steps.*0"),
+    "zero batch": (["fit", "CODES", "--batch", "0"], "batch.*0"),
+    "all held out": (["fit", "CODES", "--held-out", "1"], "held_out"),
+    "set without value": (["fit", "CODES", "--set", "net.kernels"], "--set.*PART.OPTION=VALUE"),
+    "set of no part": (["fit", "CODES", "--set", "colour.red=1"], "--set.*'colour.red=1'"),
+    "set of which net": (["fit", "CODES", "--set", "net.hidden=3"], "--set net.hidden.*--net"),
+    "set of unknown option": (["fit", "CODES", "--net", "mlp", "--set", "net.depth=3"], "'mlp'.*'depth'"),
     "set of wrong kernels": (["fit", "CODES", "--net", "conv", "--set", "net.kernels=[4]"], "kernels"),
-    "option of the data": (["fit", "pinwheel", "--set", "data.colour=1"], "colour is not an option of pinwheel"),
+    "option of the data": (["fit", "pinwheel", "--set", "data.colour=1"], "colour.*pinwheel"),
     "type of an option": (["fit", "pinwheel", "--set", "data.along=far"], "along"),
-    "convolution of vectors": (["fit", "CODES", "--net", "conv"], "net 'conv' takes images"),
-    "bernoulli on the line": (["fit", "CODES", "--likelihood", "bernoulli"], "'bernoulli' takes numbers in"),
-    "runs in a file": (
-        ["fit", "CODES", "--latents", "2", "--runs", "CODES"],
-        "must be a folder that can be written in",
-    ),
-    "no such run": (["runs", "show", "abc"], "'abc' must be a run's folder or the beginning"),
-    "no such path": (["runs", "show", "/nowhere"], "'/nowhere' must be a run's folder"),
-    "no runs to ask": (["runs", "sql", "SELECT 1"], "at least one run in"),
+    "convolution of vectors": (["fit", "CODES", "--net", "conv"], "'conv'.*images"),
+    "bernoulli on the line": (["fit", "CODES", "--likelihood", "bernoulli"], "'bernoulli'"),
+    "runs in a file": (["fit", "CODES", "--latents", "2", "--runs", "CODES"], "folder"),
+    "no such run": (["runs", "show", "abc"], "'abc'"),
+    "no such path": (["runs", "show", "/nowhere"], "'/nowhere'"),
+    "no runs to query": (["runs", "sql", "SELECT 1"], "run"),
 }
 
 
@@ -218,12 +213,12 @@ def test_the_package_is_the_command(module: str) -> None:
 def test_a_mistake_in_a_pipe_has_no_traceback() -> None:
     done = subprocess.run([*COMMAND, "fit", "dsprite"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: 'dsprite' is neither")
+    assert done.stderr.startswith("error: 'dsprite'")
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends an interrupt")
-def test_a_stopped_command_says_that_it_can_be_taken_up_again(codes: str, tmp_path: Path) -> None:
+def test_an_interrupted_command_says_that_it_can_resume(codes: str, tmp_path: Path) -> None:
     arguments = ["fit", codes, *QUICK[:-1], "10000000", "--latents", "2", "--runs", str(tmp_path)]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
         patience = time.monotonic() + 60
@@ -233,7 +228,8 @@ def test_a_stopped_command_says_that_it_can_be_taken_up_again(codes: str, tmp_pa
         worker.send_signal(signal.SIGINT)
         output, errors = worker.communicate()
     assert (worker.returncode, output) == (130, "")
-    assert errors == "stopped; what was trained is kept, the same command takes it up again.\n"
+    assert errors.startswith("Interrupted.")
+    assert errors.count("\n") == 1
     assert list(tmp_path.glob("*/state.safetensors"))
 
 
@@ -243,12 +239,12 @@ def test_lists_are_read_as_numbers() -> None:
 
 
 def test_settings_are_read_as_json_or_else_as_text() -> None:
-    options = parse_settings(["net.kernels=[4,4]", "net.name=a=b", "likelihood.learned=true", "data.items=3"])
-    assert options["net"] == {"kernels": [4, 4], "name": "a=b"}
-    assert options["likelihood"] == {"learned": True}
-    assert options["data"] == {"items": 3}
-    with pytest.raises(ConfigurationError, match="PART one of data, model, net"):
-        parse_settings(["kernels=3"])
+    given = PartOptions.parse(["net.kernels=[4,4]", "net.name=a=b", "likelihood.learned=true", "data.items=3"])
+    assert given.of("net") == {"kernels": [4, 4], "name": "a=b"}
+    assert given.of("likelihood") == {"learned": True}
+    assert given.of("data") == {"items": 3}
+    with pytest.raises(ConfigurationError, match="kernels=3"):
+        PartOptions.parse(["kernels=3"])
 
 
 def test_numbers_without_a_word_in_json_become_null(capsys: pytest.CaptureFixture[str]) -> None:

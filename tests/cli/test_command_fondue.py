@@ -15,7 +15,7 @@ RUNNER = CliRunner()
 QUICK = (
     *("--net", "mlp", "--set", "net.encoder_widths=[12]", "--set", "net.decoder_widths=[12]"),
     *("--set", "data.dimension=2", "--set", "data.ambient=6", "--set", "data.items=600"),
-    *("--period", "300", "--learning-rate", "3e-3", "--seeds", "2", "--most-periods", "3"),
+    *("--period", "300", "--learning-rate", "3e-3", "--seeds", "2", "--max-periods", "3"),
 )
 
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("searched")
 
 
-def test_people_get_the_number_the_curve_and_what_to_do_next(folder: Path) -> None:
+def test_the_output_has_the_number_the_curve_and_the_next_command(folder: Path) -> None:
     result = asked(folder)
     assert result.exit_code == 0, result.output
     first, *lines = result.output.splitlines()
@@ -38,13 +38,13 @@ def test_people_get_the_number_the_curve_and_what_to_do_next(folder: Path) -> No
     chosen = [line for line in lines if line.endswith("<- chosen")]
     assert len(chosen) == 1
     assert chosen[0].split()[0] == number
-    told = shlex.split(lines[-1].removeprefix("train it with `").removesuffix("`"))
-    assert told[:5] == ["vaescope", "fit", "gaussian-manifold", "--latents", number]
+    command = shlex.split(lines[-1].removeprefix("train it with `").removesuffix("`"))
+    assert command[:5] == ["vaescope", "fit", "gaussian-manifold", "--latents", number]
     # The same model and the same data, as a command that can be given.
-    assert told[5:] == list(QUICK[:12])
+    assert command[5:] == list(QUICK[:12])
 
 
-def test_machines_get_all_of_it_and_asked_again_nothing_is_trained(folder: Path) -> None:
+def test_json_has_everything_and_a_repeated_command_trains_nothing(folder: Path) -> None:
     asked(folder)
     result = asked(folder, "--json")
     assert result.exit_code == 0, result.output
@@ -56,7 +56,7 @@ def test_machines_get_all_of_it_and_asked_again_nothing_is_trained(folder: Path)
     assert found["interval"][0] <= found["mean"] <= found["interval"][1]
 
 
-def test_the_search_begins_where_it_is_told(folder: Path) -> None:
+def test_the_search_starts_where_it_is_asked_to(folder: Path) -> None:
     found = json.loads(asked(folder, "--init", "3", "--json").output)
     assert (found["start"], found["dimension"]) == (3, None)
 
@@ -88,11 +88,11 @@ def test_a_strength_can_be_searched_for(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--check", "--over", "beta", "--latents", "2"), "--check looks at numbers of latents"),
-        (("--plot", "no/such/folder/gap.html"), "must lie in a folder that is there"),
-        (("--gap", "xyzzy"), "gap must be one of dimension, information, trace"),
-        (("--init", "9"), "init must be a whole number from 1 to 6"),
-        (("--model", "autoencoder"), "FONDUE needs a model with a posterior variance"),
+        (("--check", "--over", "beta", "--latents", "2"), "--check"),
+        (("--plot", "no/such/folder/gap.html"), "no/such/folder/gap.html"),
+        (("--gap", "xyzzy"), "dimension, information, trace"),
+        (("--init", "9"), "1 to 6"),
+        (("--model", "autoencoder"), "autoencoder"),
     ],
 )
 def test_a_mistake_is_one_sentence(folder: Path, options: tuple[str, ...], words: str) -> None:

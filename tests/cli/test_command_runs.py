@@ -59,7 +59,7 @@ def test_runs_are_listed(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["", "not there"])
 def test_a_folder_without_runs_says_how_to_get_some(name: str, tmp_path: Path) -> None:
     place = str(tmp_path / name)
-    assert asked("--runs", place) == f"no runs in {place}; train one with `vaescope fit dsprites-small --steps 200`\n"
+    assert asked("--runs", place).startswith(f"No runs in {place}.")
     assert json.loads(asked("--runs", place, "--json")) == []
 
 
@@ -77,7 +77,7 @@ def test_a_run_is_shown_by_id_and_by_folder(folder: Path) -> None:
 def test_a_run_without_history_is_shown(folder: Path, tmp_path: Path) -> None:
     run = runs_in(folder)[0]
     (tmp_path / run.id).mkdir()
-    Run.create(tmp_path / run.id, run.configuration, {})
+    Run.create(tmp_path / run.id, run.configuration)
     assert "training" in asked("show", run.id, "--runs", str(tmp_path))
     assert "training" in asked("--runs", str(tmp_path))
 
@@ -104,7 +104,7 @@ def many(folder: Path, tmp_path: Path) -> Path:
     for seed in range(1, 48):
         other = replace(configuration, member=replace(configuration.member, seed=seed))
         (place / other.id).mkdir()
-        Run.create(place / other.id, other, {})
+        Run.create(place / other.id, other)
         (place / other.id / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 7 / 7}}}))
     return place
 
@@ -117,7 +117,7 @@ def test_people_see_forty_runs_and_how_to_see_the_others(many: Path) -> None:
     table = asked("--runs", str(many))
     ids = [run.id for run in runs_in(many)]
     assert listed(table) == ids[:40]
-    assert table.splitlines()[-1] == "10 more of 50: --all shows them, --where and --sort choose, --csv writes all"
+    assert table.splitlines()[-1].startswith("10 more of 50: --all")
     everything = asked("--runs", str(many), "--all")
     assert listed(everything) == ids
     assert "more of" not in everything
@@ -196,7 +196,7 @@ def test_files_hold_all_runs_that_match(many: Path, tmp_path: Path) -> None:
 
 
 def test_what_no_run_is_like_is_said(many: Path, tmp_path: Path) -> None:
-    assert asked("--runs", str(many), "--where", "latents=77") == f"none of the 50 runs in {many} is like that\n"
+    assert asked("--runs", str(many), "--where", "latents=77") == f"No runs match (50 in {many}).\n"
     assert json.loads(asked("--runs", str(many), "--where", "latents=77", "--json")) == []
     file = tmp_path / "none.csv"
     asked("--runs", str(many), "--where", "latents=77", "--columns", "id,beta", "--csv", str(file))
@@ -206,29 +206,23 @@ def test_what_no_run_is_like_is_said(many: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--where", "latnets=3"], "column of where must be one of .*Did you mean 'latents'"),
-        (["--sort", "-latnets"], "column of sort must be one of .*Did you mean 'latents'"),
-        (["--columns", "id,latnets"], "column of --columns must be one of .*Did you mean 'latents'"),
-        (["--where", "latents"], "--where must be COLUMN=VALUE, got 'latents'"),
-        (["--where", "=3"], "--where must be COLUMN=VALUE, got '=3'"),
-        (["--all", "--limit", "3"], "--all and --limit exclude each other"),
-        (["--csv", "/nowhere/at/all.csv"], r"'/nowhere/at/all\.csv' must lie in a folder that is there"),
-        (["--parquet", "/nowhere/at/all.parquet"], r"'/nowhere/at/all\.parquet' must lie in a folder that is there"),
-        pytest.param(["--csv", "/dev/full"], r"'/dev/full' must be .* it cannot \(No space left", marks=FULL),
-        pytest.param(["--parquet", "/dev/full"], "'/dev/full' must be a file that can be written", marks=FULL),
-        (
-            ["--csv", "same.file", "--parquet", "./same.file"],
-            "--csv and --parquet must name two files, got 'same.file'",
-        ),
-        (["--where", "seed=1", "sql", "SELECT 1"], r"before `sql` .* got --where, .* Leave that out, or say it in SQL"),
-        (["--csv", "x.csv", "--limit", "1", "sql", "SELECT 1"], "before `sql` .* got --limit and --csv, "),
-        (["--sort", "id", "--all", "show", "a"], r"before `show` .* got --sort and --all, .* Leave that out\."),
-        (["--columns", "id", "--parquet", "x", "show", "a"], "before `show` .* got --columns and --parquet, "),
-        (
-            ["sql", "--json", "SELECT id, seed, ID, id FROM runs"],
-            "different names to be JSON, got id more than once.*AS",
-        ),
-        (["sql", "--json", "SELECT * FROM runs r JOIN history h ON r.id = h.run"], "got step, .* more than once"),
+        (["--where", "latnets=3"], "where.*'latents'"),
+        (["--sort", "-latnets"], "sort.*'latents'"),
+        (["--columns", "id,latnets"], "--columns.*'latents'"),
+        (["--where", "latents"], "COLUMN=VALUE.*'latents'"),
+        (["--where", "=3"], "COLUMN=VALUE.*'=3'"),
+        (["--all", "--limit", "3"], "--all or --limit"),
+        (["--csv", "/nowhere/at/all.csv"], r"/nowhere/at/all\.csv"),
+        (["--parquet", "/nowhere/at/all.parquet"], r"/nowhere/at/all\.parquet"),
+        pytest.param(["--csv", "/dev/full"], "/dev/full.*No space left", marks=FULL),
+        pytest.param(["--parquet", "/dev/full"], "/dev/full", marks=FULL),
+        (["--csv", "same.file", "--parquet", "./same.file"], "--csv and --parquet.*'same.file'"),
+        (["--where", "seed=1", "sql", "SELECT 1"], "sql.*--where.*SQL"),
+        (["--csv", "x.csv", "--limit", "1", "sql", "SELECT 1"], "sql.*--limit and --csv"),
+        (["--sort", "id", "--all", "show", "a"], "show.*--sort and --all"),
+        (["--columns", "id", "--parquet", "x", "show", "a"], "show.*--columns and --parquet"),
+        (["sql", "--json", "SELECT id, seed, ID, id FROM runs"], "got id.*AS"),
+        (["sql", "--json", "SELECT * FROM runs r JOIN history h ON r.id = h.run"], "got step"),
     ],
 )
 def test_what_cannot_be_asked_is_named(
@@ -244,9 +238,8 @@ def test_what_cannot_be_asked_is_named(
 @pytest.mark.parametrize("option", ["--csv", "--parquet"])
 def test_no_runs_are_no_file(option: str, tmp_path: Path) -> None:
     result = RUNNER.invoke(app, ["runs", "--runs", str(tmp_path), option, str(tmp_path / "file")])
-    assert (
-        str(result.exception) == f"there must be at least one run in {tmp_path} to write, there is none. Fit one first."
-    )
+    assert isinstance(result.exception, RunError)
+    assert str(tmp_path) in str(result.exception)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -276,11 +269,11 @@ def test_a_run_that_failed_says_why(folder: Path, tmp_path: Path) -> None:
     run = runs_in(folder)[0]
     (tmp_path / run.id).mkdir()
     failure = {"error": "the loss must be finite, it is nan.", "term": "loss", "step": 3, "items": [1]}
-    failed = Run.create(tmp_path / run.id, run.configuration, {}).fail(failure)
+    failed = Run.create(tmp_path / run.id, run.configuration).fail(failure)
     assert failed.failure == failure
     assert failure["error"] in asked("show", run.id, "--runs", str(tmp_path))
     assert json.loads(asked("show", run.id, "--runs", str(tmp_path), "--json"))["failure"] == failure
     for content in ("", "3", "{}"):
         (failed.path / "failure.json").write_text(content)
-        with pytest.raises(RunError, match=r"failure\.json must say why the run failed, it does not"):
+        with pytest.raises(RunError, match=r"failure\.json"):
             _ = failed.failure

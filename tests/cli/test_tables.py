@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vaescope.cli.widths import LONGEST, PLAIN, RULED, layout
+from vaescope.cli.widths import MAX_UNBROKEN_WORD, PLAIN_PADDING, RULED_PADDING, layout
 from vaescope.objectives import Beta
 from vaescope.runs import Run, fit_many
 from vaescope.training import Member
@@ -79,7 +79,7 @@ def test_runs_can_be_read_on_a_terminal(width: int, folder: Path) -> None:
     everything = heads(in_pipe("runs", "--runs", str(folder))[1])
     assert [name for name in everything if name in shown] == shown
     hidden = len(everything) - len(shown)
-    assert lines[-1] == f"{hidden} columns not shown: --columns chooses, --csv writes all"
+    assert lines[-1].startswith(f"{hidden} columns not shown: ")
 
 
 def test_a_terminal_that_is_wide_enough_shows_what_a_pipe_is_given(folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_why_a_run_failed_is_shown_in_whole_words(folder: Path, tmp_path: Path) 
     path = tmp_path / configuration.id
     path.mkdir()
     words = [f"word{number}" for number in range(40)]
-    Run.create(path, configuration, {}).fail({"error": " ".join(words)})
+    Run.create(path, configuration).fail({"error": " ".join(words)})
     lines = on_terminal(80, "runs", "show", configuration.id, "--runs", str(tmp_path))
     assert [word for line in lines for word in re.findall(r"\bword\d+\b", line)] == words
 
@@ -135,12 +135,12 @@ COLUMNS = st.integers(0, 4).flatmap(
 )
 
 
-@given(COLUMNS, st.integers(LONGEST, 120), st.randoms(use_true_random=False))
+@given(COLUMNS, st.integers(MAX_UNBROKEN_WORD, 120), st.randoms(use_true_random=False))
 def test_a_table_is_never_wider_than_its_room(columns: list[list[str]], room: int, random: Random) -> None:
     order = list(range(len(columns)))
     random.shuffle(order)
     found = layout(columns, room, order)
-    beside = RULED * len(found.shown) + 1 if found.ruled else PLAIN * (len(found.shown) - 1)
+    beside = RULED_PADDING * len(found.shown) + 1 if found.ruled else PLAIN_PADDING * (len(found.shown) - 1)
     assert sum(found.widths) + beside <= room
     assert order[0] in found.shown
     assert all(width >= 1 for width in found.widths)

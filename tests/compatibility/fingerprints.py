@@ -46,7 +46,9 @@ def fingerprints(folder: Path) -> dict[str, object]:
     mlp = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
     for place, run in enumerate(vs.fit_many("dsprites-small", members, net=mlp, **common)):
         found[f"ensemble {place}"] = [run.id, digest(run.model.state_dict())]
-    search = vs.fondue("dsprites-small", period=40, most_periods=2, largest=16, init=4, device="cpu", runs=folder)
+    # Version 0.1 had another name for it.
+    periods = {"most_periods" if vs.__version__.startswith("0.1") else "max_periods": 2}
+    search = vs.fondue("dsprites-small", period=40, **periods, largest=16, init=4, device="cpu", runs=folder)
     (kept,) = folder.glob("fondue-*")
     found["fondue"] = [kept.name, search.latents, *(kept / "history.jsonl").read_text().splitlines()]
     return found

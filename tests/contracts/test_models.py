@@ -19,7 +19,7 @@ from vaescope.numerics.divergence import latent_rate
 from vaescope.objectives import OBJECTIVES, Context
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
-from vaescope.training.layout import Layout
+from vaescope.training.layout import Layout, Weights
 
 IMAGE, VECTOR = (1, 16, 16), (12,)
 ITEMS, LATENTS, WIDER = 3, 4, 7
@@ -30,7 +30,7 @@ SMALL = MLP((6,), (6,), "tanh", "tanh")
 
 
 def describe(model: str, **parts: Any) -> Architecture:
-    """An architecture of registered parts, told something about an item where its model wants to be."""
+    """An architecture of registered parts, with a condition if its model takes one."""
     condition = CONDITION if MODELS[model].condition else 0
     return Architecture(model, initialisation="torch", condition=condition, **parts)
 
@@ -99,8 +99,8 @@ def items(shape: tuple[int, ...]) -> Tensor:
     return draw(ITEMS, *shape, seed=0).sigmoid()
 
 
-def told(model: Any) -> Tensor | None:
-    """What the items are to a conditional model."""
+def condition_of(model: Any) -> Tensor | None:
+    """The conditions of the items for a conditional model."""
     return draw(ITEMS, CONDITION, seed=2).sigmoid() if model.condition_width else None
 
 
@@ -123,7 +123,7 @@ def parameters_of(model: nn.Module) -> dict[str, Tensor]:
 @every_model
 def test_a_pass_has_the_shapes_of_its_items_and_latents(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, x = build(architecture, shape), items(shape)
-    result = model(x, noise_of(model), told(model))
+    result = model(x, noise_of(model), condition_of(model))
     assert result.z.shape == result.posterior.mean.shape == result.posterior.variance.shape == (ITEMS, LATENTS)
     assert result.likelihood.mean.shape == result.likelihood.variance.shape == (ITEMS, *shape)
     assert result.likelihood.log_prob(x).shape == (ITEMS,)
@@ -135,18 +135,18 @@ def test_encoding_and_decoding_are_the_halves_of_a_pass(architecture: Architectu
     model, x = build(architecture, shape), items(shape)
     # An encoding is without noise, but for the one that a code is drawn with.
     noise = {name: draw if name == "posterior" else draw * 0 for name, draw in noise_of(model).items()}
-    result = model(x, noise, told(model))
-    posterior = model.encode(x, told(model))
+    result = model(x, noise, condition_of(model))
+    posterior = model.encode(x, condition_of(model))
     assert posterior.mean.shape == (ITEMS, LATENTS)
     torch.testing.assert_close(posterior.mean, result.posterior.mean)
     torch.testing.assert_close(posterior.variance, result.posterior.variance)
-    torch.testing.assert_close(model.decode(result.z, told(model)).mean, result.likelihood.mean)
+    torch.testing.assert_close(model.decode(result.z, condition_of(model)).mean, result.likelihood.mean)
 
 
 def assert_finite_loss_and_gradients(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
     model, x = build(architecture, shape), items(shape)
     noise = noise_of(model, objective)
-    terms = OBJECTIVES[objective]()(x, model(x, noise, told(model)), context_of(model.latent_mask, noise))
+    terms = OBJECTIVES[objective]()(x, model(x, noise, condition_of(model)), context_of(model.latent_mask, noise))
     assert all(value.shape == (ITEMS,) and torch.isfinite(value).all() for value in terms.values.values())
     terms.loss.backward()
     for name, parameter in model.named_parameters():
@@ -170,7 +170,9 @@ def loss_and_gradient(
     model: Any, layout: Layout, vector: Tensor, mask: Tensor, x: Tensor, noise: Mapping[str, Tensor], objective: str
 ) -> tuple[Tensor, Tensor]:
     vector = vector.clone().requires_grad_()
-    result = functional_call(model, {**layout.unpack(vector), "latent_mask": mask}, (x, noise, told(model)))
+    result = functional_call(
+        model, {**layout.unpack(vector).model, "latent_mask": mask}, (x, noise, condition_of(model))
+    )
     loss = OBJECTIVES[objective]()(x, result, context_of(mask, noise)).loss
     return loss.detach(), torch.autograd.grad(loss, vector)[0]
 
@@ -182,7 +184,7 @@ def assert_runs_inside_a_wider_one(architecture: Architecture, shape: tuple[int,
     noise = noise_of(wider, objective)
     narrow = {name: noise[name][:, :width] for name, width in streams_of(model, objective).items()}
     mask = (torch.arange(WIDER) < LATENTS).double()
-    packed = parameters_of(model)
+    packed = Weights(parameters_of(model))
     loss, gradient = loss_and_gradient(model, own, own.pack(packed), torch.ones(LATENTS).double(), x, narrow, objective)
     wide_loss, wide_gradient = loss_and_gradient(wider, room, room.pack(packed), mask, x, noise, objective)
     torch.testing.assert_close(wide_loss, loss, rtol=1e-10, atol=1e-10)
@@ -211,8 +213,8 @@ def test_what_fills_the_spare_room_does_not_matter(architecture: Architecture, s
         room.data[tuple(slice(size) for size in value.shape)] = value
     wider.latent_mask[LATENTS:] = 0
     noise = noise_of(wider)
-    result = wider(x, noise, told(wider))
-    expected = model(x, {name: values[:, : model.noise[name]] for name, values in noise.items()}, told(model))
+    result = wider(x, noise, condition_of(wider))
+    expected = model(x, {name: values[:, : model.noise[name]] for name, values in noise.items()}, condition_of(model))
     torch.testing.assert_close(result.z[:, :LATENTS], expected.z)
     assert not result.z[:, LATENTS:].any()
     torch.testing.assert_close(result.likelihood.log_prob(x), expected.likelihood.log_prob(x))
@@ -224,11 +226,12 @@ def test_what_fills_the_spare_room_does_not_matter(architecture: Architecture, s
 @every_model
 def test_the_weights_come_back_from_a_state(architecture: Architecture, shape: tuple[int, ...]) -> None:
     one, other, x = build(architecture, shape), build(architecture, shape, seed=1), items(shape)
-    assert not torch.equal(one.encode(x, told(one)).mean, other.encode(x, told(one)).mean)
+    assert not torch.equal(one.encode(x, condition_of(one)).mean, other.encode(x, condition_of(one)).mean)
     state = one.state_dict()
-    assert set(state) == {name for name, _ in one.named_parameters()}
+    layout = Layout.of(one)
+    assert set(state) == {*layout.names, *layout.buffers}
     other.load_state_dict(state, strict=True)
-    inputs = (x, noise_of(one), told(one))
+    inputs = (x, noise_of(one), condition_of(one))
     assert torch.equal(one(*inputs).likelihood.mean, other(*inputs).likelihood.mean)
 
 
@@ -250,13 +253,13 @@ def test_the_noise_that_is_declared_is_the_noise_that_is_used(
 ) -> None:
     model, x = build(architecture, shape), items(shape)
     recorder = Recorder(noise_of(model))
-    z = model(x, recorder, told(model)).z
+    z = model(x, recorder, condition_of(model)).z
     assert recorder.asked == set(model.noise)
     for name in model.noise:
         other = {**recorder, name: draw(*recorder[name].shape, seed=9)}
-        assert (model(x, other, told(model)).z != z).all()
+        assert (model(x, other, condition_of(model)).z != z).all()
     before = torch.get_rng_state()
-    assert torch.equal(model(x, recorder, told(model)).z, z)
+    assert torch.equal(model(x, recorder, condition_of(model)).z, z)
     assert torch.equal(torch.get_rng_state(), before)
 
 

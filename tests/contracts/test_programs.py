@@ -33,9 +33,10 @@ def program_equals_step(architecture: Architecture, objective: Any, data: Datase
     trainer = Trainer(architecture, members, PLAN, data)
     state, engine, before = trainer.state, trainer.engine, trainer.state.copy()
     items = trainer.order.indices(STEP)[0]
-    noise = draw_noise(trainer.task.noise, trainer.task.seeds, STEP, trainer.order.batch, state.parameters.dtype)
-    inputs = (state.parameters, state.slots, items, {name: draw[0] for name, draw in noise.items()})
-    inputs = (*inputs, torch.tensor(0), engine._own)
+    ensemble = trainer.ensemble
+    noise = draw_noise(ensemble.noise, ensemble.inputs.seeds, STEP, trainer.order.batch, state.parameters.dtype)
+    drawn = {name: draw[0] for name, draw in noise.items()}
+    inputs = (state.parameters, state.slots, state.buffers, items, drawn, torch.tensor(0), ensemble.inputs)
     program = make_fx(lambda *given: engine.step(*given))(*inputs)
     ends = []
     for step in (engine.step, program):
@@ -61,9 +62,8 @@ def test_the_step_with_every_prior_and_posterior_is_one_program(prior: str, post
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_the_step_of_every_model_is_one_program(name: str, data: Dataset) -> None:
-    told = MODELS[name].condition
-    if told is not None and (data.labels if told == "label" else data.factors) is None:
-        pytest.skip(f"{data.name} has no {told} to tell")
-    posterior = "deterministic" if name == "autoencoder" else "diagonal"
-    condition = 0 if told is None else condition_width(data, told)
-    program_equals_step(Architecture(name, NET, posterior, condition=condition), Beta(2.0), data)
+    kind = MODELS[name].condition
+    if kind is not None and (data.labels if kind == "label" else data.factors) is None:
+        pytest.skip(f"{data.name} has no {kind} to condition on")
+    width = 0 if kind is None else condition_width(data, kind)
+    program_equals_step(Architecture(name, NET, MODELS[name].default_posterior, condition=width), Beta(2.0), data)

@@ -1,4 +1,4 @@
-"""What holds of every table of variants: names, docstrings, round trips, messages, and the command line's help."""
+"""What holds for every registry: names, docstrings, round trips, messages, and the help of the command line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import dataclasses
 import functools
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from vaescope.cli import app, variants
+from vaescope.cli import app
 from vaescope.data import DATASETS, open_dataset
 from vaescope.errors import UnknownNameError
 from vaescope.likelihoods import LIKELIHOODS, Gaussian
@@ -125,6 +124,13 @@ def words_of(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", text))
 
 
+def help_of(option: str, command: str = "fit") -> str:
+    """The help of an option, up to the next option."""
+    found = re.search(rf"--{option} (.*?)(?=\s--[a-z]|\Z)", output_of(command, "--help"), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
 @functools.cache
 def output_of(*arguments: str) -> str:
     result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "NO_COLOR": "1"})
@@ -132,49 +138,12 @@ def output_of(*arguments: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", result.output)
 
 
-def help_of(option: str, command: str = "fit") -> str | None:
-    """What `--help` of a command says about an option, up to the next option; None when there is no such option."""
-    found = re.search(rf"--{option} (.*?)(?=\s--[a-z]|\Z)", output_of(command, "--help"), re.DOTALL)
-    return found[1] if found else None
-
-
-@pytest.mark.parametrize(
-    "kind", ["initialisation", "likelihood", "model", "net", "objective", "optimiser", "precision"]
-)
-def test_a_table_has_an_option_of_fit(kind: str) -> None:
-    assert help_of(kind) is not None
-
-
-# An autoencoder has no posterior variance, and so no gap.
-NOT_SEARCHED = {"autoencoder", "deterministic"}
-
-
 @pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data"}))
-def test_fondue_offers_all_that_it_can_search_with(kind: str) -> None:
-    assert set(TABLES[kind]) - NOT_SEARCHED <= words_of(help_of(kind, "fondue") or "")
-
-
-@pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data", "gap"}))
-def test_the_help_of_an_option_names_all_that_it_takes(kind: str) -> None:
-    text = help_of(kind)
-    if text is None:
-        # A part that the command line does not offer is chosen by the model, and then there is little to choose.
-        assert kind in ("posterior", "prior")
-    else:
-        assert set(TABLES[kind]) <= words_of(text)
+@pytest.mark.parametrize("command", ["fit", "fondue"])
+def test_the_help_of_an_option_names_all_variants(command: str, kind: str) -> None:
+    if (command, kind) != ("fit", "gap"):
+        assert set(TABLES[kind]) <= words_of(help_of(kind, command))
 
 
 def test_the_list_of_data_sets_names_them_all() -> None:
     assert set(DATASETS) <= words_of(output_of("datasets"))
-
-
-def test_the_help_of_fit_and_the_readme_have_a_line_with_its_source_for_every_variant() -> None:
-    tables = {part: set(TABLES[part]) for part in variants.VARIANTS}
-    assert {part: set(names) for part, names in variants.VARIANTS.items()} == tables
-    assert set(variants.VARIANTS) == {"model", "objective", "posterior", "prior", "likelihood"}
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").replace("\\|", "|")
-    helped = " ".join(output_of("fit", "--help").split())
-    for part, names in variants.VARIANTS.items():
-        for name, (what, source) in names.items():
-            assert f"| {part} | `{name}` | {what} | {source} |" in readme
-            assert f"{name} {what} ({source})" in helped

@@ -28,7 +28,7 @@ def everything(dataset: ArrayDataset) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["<f4", "<f8", ">f4", ">f8", "f2", "i1", "i4", "<i8", ">i2", "u1", "u2", "u8"])
-def test_vectors_of_any_numeric_type_come_out_as_they_went_in(kind: str) -> None:
+def test_vectors_of_any_numeric_type_keep_their_values(kind: str) -> None:
     rows = (noise(9, 4) * 100).astype(kind)
     values = everything(from_array(rows))
     assert values.dtype == np.float32
@@ -36,13 +36,13 @@ def test_vectors_of_any_numeric_type_come_out_as_they_went_in(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["<f4", "<f8", ">f8", "f2"])
-def test_float_images_come_out_as_they_went_in(kind: str) -> None:
+def test_float_images_keep_their_values(kind: str) -> None:
     rows = noise(6, 5, 7).astype(kind)
     np.testing.assert_allclose(everything(from_array(rows))[:, 0], rows.astype(np.float64), atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["u1", "i8", ">i4", "u2"])
-def test_whole_number_pixels_are_divided_by_255(kind: str) -> None:
+def test_integer_pixels_are_divided_by_255(kind: str) -> None:
     rows = bytes_of(6, 5, 7).astype(kind)
     np.testing.assert_allclose(everything(from_array(rows))[:, 0], rows / 255, atol=1e-7)
 
@@ -51,7 +51,7 @@ def test_integer_images_in_memory_are_stored_as_bytes() -> None:
     assert from_array(bytes_of(6, 5, 7).astype(np.int64)).items.dtype == torch.uint8
 
 
-def test_truth_values_are_pixels_of_zero_and_one() -> None:
+def test_booleans_are_pixels_of_zero_and_one() -> None:
     rows = bytes_of(6, 5, 7) > 127
     np.testing.assert_array_equal(everything(from_array(rows))[:, 0], rows.astype(np.float32))
 
@@ -65,7 +65,7 @@ def test_channels_last_and_channels_first_are_the_same_data_set() -> None:
     assert b.batch(torch.tensor([1, 2])).is_contiguous()
 
 
-def test_image_false_takes_each_item_as_a_vector_of_the_numbers_given() -> None:
+def test_image_false_treats_each_item_as_a_vector() -> None:
     rows = bytes_of(6, 5, 7)
     dataset = from_array(rows, image=False)
     assert dataset.shape == (35,)
@@ -89,7 +89,7 @@ def test_a_read_only_array_and_a_reversed_one_are_kept_as_arrays() -> None:
         np.testing.assert_array_equal(everything(dataset), rows)
 
 
-def test_tensors_of_every_float_type_are_taken() -> None:
+def test_tensors_of_every_float_type_are_accepted() -> None:
     values = torch.rand(6, 4, requires_grad=True)
     for kind in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
         rows = values.to(kind)
@@ -128,7 +128,7 @@ def test_a_batch_of_a_memory_map_can_be_written_to(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "rows.npy"), rows)
 
 
-def test_writing_to_a_batch_leaves_the_data_alone() -> None:
+def test_writing_to_a_batch_does_not_change_the_data() -> None:
     rows = noise(6, 5).astype(np.float32)
     kept = rows.copy()
     from_array(rows).batch(torch.arange(6)).zero_()
@@ -198,7 +198,7 @@ def test_a_split_is_disjoint_covers_all_items_and_depends_on_the_seed_alone(
     assert torch.equal(held.index, again[1].index)
 
 
-def test_splits_of_other_seeds_differ_and_a_share_is_rounded() -> None:
+def test_different_seeds_split_differently_and_a_share_is_rounded() -> None:
     dataset = from_array(noise(100, 2))
     first, second = dataset.split(0.25, seed=0)[1], dataset.split(0.25, seed=1)[1]
     assert len(first) == len(second) == 25
@@ -226,7 +226,7 @@ def test_index_and_codes_of_factors_are_inverse(sizes: list[int]) -> None:
     assert bool(((codes >= 0) & (codes < torch.tensor(sizes))).all())
 
 
-def test_chunks_give_all_items_in_order() -> None:
+def test_chunks_contain_all_items_in_order() -> None:
     rows = noise(10, 3)
     chunks = list(from_array(rows).chunks(4))
     assert [len(chunk) for chunk in chunks] == [4, 4, 2]

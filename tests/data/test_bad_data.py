@@ -290,7 +290,7 @@ def test_a_bad_request_is_an_error_that_names_it(case: str) -> None:
     check(error, facts, action)
 
 
-def test_an_option_that_a_file_does_not_take_is_named(tmp_path: Path) -> None:
+def test_an_unknown_option_of_a_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", VECTORS)
     facts = ("size=3", "a.npy", "labels, factors, factor_names, image")
     check(ConfigurationError, facts, lambda: open_dataset(tmp_path / "a.npy", size=3))

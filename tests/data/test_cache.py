@@ -141,7 +141,7 @@ def test_a_file_with_a_shared_name_that_is_damaged_after_its_prefix_is_refused(p
         cache.read(published, published.files[0])
 
 
-def test_a_download_is_checked_and_kept(places: Path, server: str) -> None:
+def test_a_download_is_verified_and_kept(places: Path, server: str) -> None:
     published = one_file("set.bin", server + "set.bin", checksum=DIGEST)
     path = cache.obtain(published, published.files[0])
     assert path == places / "cache" / "vaescope" / "little" / "set.bin"
@@ -157,7 +157,7 @@ def test_a_download_is_made_once(places: Path, server: str) -> None:
     assert cache.obtain(gone, gone.files[0]) == first
 
 
-def test_a_checksum_of_the_content_accepts_any_wrapper(places: Path, server: str) -> None:
+def test_a_checksum_of_the_content_accepts_any_compression(places: Path, server: str) -> None:
     published = one_file("set.gz", server + "set.gz", content=DIGEST)
     assert cache.read(published, published.files[0]) == CONTENT
 
@@ -169,7 +169,7 @@ def test_a_download_with_another_checksum_is_refused_and_not_kept(places: Path, 
     assert kept_files(places) == []
 
 
-def test_a_connection_that_ends_early_leaves_no_half_file(places: Path, server: str) -> None:
+def test_a_connection_that_ends_early_leaves_no_partial_file(places: Path, server: str) -> None:
     published = one_file("short.bin", server + "short.bin", checksum=DIGEST)
     with pytest.raises(DataError, match=r"^little: short\.bin .*\$VAESCOPE_DATA/little/.* failed"):
         cache.obtain(published, published.files[0])

@@ -125,7 +125,7 @@ def test_the_last_orientation_is_the_first(render: Render) -> None:
     torch.testing.assert_close(render(codes), render(turned), rtol=0, atol=0)
 
 
-def test_the_small_set_is_part_of_the_full_one_and_holds_no_image_twice(full: Dataset) -> None:
+def test_the_small_set_is_part_of_the_full_one_and_has_no_duplicates(full: Dataset) -> None:
     small = open_small()
     images = torch.cat(list(small.chunks(512)))
     assert small.factor_table is not None
@@ -140,7 +140,7 @@ def test_the_small_set_is_part_of_the_full_one_and_holds_no_image_twice(full: Da
     torch.testing.assert_close(images[index], full.batch(full.factor_table.index(published.T)), rtol=0, atol=0)
 
 
-def test_little_is_stored(full: Dataset) -> None:
+def test_only_small_tables_are_stored(full: Dataset) -> None:
     held = tensors_in(full)
     assert held
     assert sum(tensor.nbytes for tensor in held) < 100_000
@@ -238,7 +238,7 @@ def test_a_missing_background_is_named(tmp_path: Path) -> None:
         open_scream(background=tmp_path / "nowhere.png")
 
 
-def test_a_background_that_is_no_image_is_named(tmp_path: Path) -> None:
+def test_a_background_that_is_not_an_image_is_named(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a picture")
     with pytest.raises(DataError, match=r"notes\.txt"):

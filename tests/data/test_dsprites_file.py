@@ -50,7 +50,7 @@ def test_dsprites_is_a_grid_of_binary_images(folder: Path) -> None:
     assert data.to("cpu").grid
 
 
-def test_a_part_of_dsprites_keeps_its_factors_but_is_no_grid(folder: Path) -> None:
+def test_a_part_of_dsprites_has_factors_but_is_not_a_grid(folder: Path) -> None:
     write_sprites(folder, {key: array[::-1] for key, array in sprites().items()})
     turned = dsprites_file.open_dsprites(DSPRITES)
     assert not turned.grid
@@ -84,7 +84,7 @@ def test_the_fingerprint_of_dsprites_is_that_of_its_file(folder: Path) -> None:
         ({"latents_classes": np.zeros((48, 6))}, "integers from 0, got float64"),
     ],
 )
-def test_a_wrong_array_in_the_dsprites_file_is_named(
+def test_a_wrong_array_in_the_dsprites_file_is_an_error(
     folder: Path, change: dict[str, np.ndarray | None], words: str
 ) -> None:
     arrays = {key: array for key, array in {**sprites(), **change}.items() if array is not None}
@@ -93,7 +93,7 @@ def test_a_wrong_array_in_the_dsprites_file_is_named(
         dsprites_file.open_dsprites(DSPRITES)
 
 
-def test_a_cut_or_damaged_dsprites_file_is_named(folder: Path) -> None:
+def test_a_truncated_or_damaged_dsprites_file_is_an_error(folder: Path) -> None:
     path = write_sprites(folder, sprites())
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])

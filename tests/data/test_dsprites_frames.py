@@ -12,7 +12,8 @@ import pytest
 import torch
 from PIL import Image, ImageSequence
 
-from vaescope.data.dataset import Dataset
+from vaescope.data.dsprites.geometry import SpriteGrid
+from vaescope.data.dsprites.sprites import Sprites
 
 SQUARE, ELLIPSE, HEART = range(3)
 
@@ -58,17 +59,18 @@ def test_published_squares_are_equal_and_all_frames_differ_by_less_than_one_pixe
     assert wrong.max() <= 4
 
 
-@pytest.mark.slow
-def test_only_rotational_symmetry_makes_images_equal(full: Dataset) -> None:
+def test_only_rotational_symmetry_makes_images_equal() -> None:
+    # Nine positions a side instead of 32: all shapes, scales and orientations in a twelfth of the time.
+    part = Sprites.of("part", SpriteGrid(positions=(*range(0, 32, 4), 31)))
     digests = []
-    for chunk in full.chunks(256):
+    for chunk in part.chunks(256):
         rows = np.packbits(chunk.flatten(1).bool().numpy(), axis=1)
         digests.append(b"".join(hashlib.blake2b(row, digest_size=8).digest() for row in rows))
     keys = np.frombuffer(b"".join(digests), np.uint64)
     order = np.argsort(keys, kind="stable")
     twins = np.flatnonzero(np.diff(keys[order]) == 0)
-    assert full.factors is not None
-    codes = full.factors.numpy().astype(int)
+    assert part.factors is not None
+    codes = part.factors.numpy().astype(int)
     first, second = codes[order[twins]], codes[order[twins + 1]]
 
     np.testing.assert_array_equal(np.delete(first, 3, axis=1), np.delete(second, 3, axis=1))
@@ -77,9 +79,9 @@ def test_only_rotational_symmetry_makes_images_equal(full: Dataset) -> None:
     apart = abs(second[:, 3] - first[:, 3]) % period
     apart = np.minimum(apart, period - apart)
     hearts, ellipses = first[:, 1] == HEART, first[:, 1] == ELLIPSE
-    assert hearts.sum() == 6 * 1024
+    assert hearts.sum() == 6 * 81
     assert apart[hearts].max() == 0
     assert apart[ellipses].max() <= 0.5
     # One step of the angle moves the corner of a square by about one pixel, which rasterisation can hide.
     assert apart.max() <= 1
-    assert len(twins) == 21_540
+    assert len(twins) == 1850

@@ -11,7 +11,6 @@ from PIL import Image
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.images import read_image, resize
-from vaescope.progress import follow
 
 
 def pixels(*shape: int, seed: int = 0) -> np.ndarray:
@@ -59,7 +58,7 @@ def test_a_usual_key_is_preferred_and_pickled_arrays_are_not_read(tmp_path: Path
     np.testing.assert_allclose(everything(open_dataset(tmp_path / "set.npz"))[:, 0], rows / 255, atol=1e-7)
 
 
-def test_keys_of_an_npz_file_can_be_named_or_left_out(tmp_path: Path) -> None:
+def test_keys_of_an_npz_file_can_be_chosen_or_disabled(tmp_path: Path) -> None:
     train, test = np.random.default_rng(0).random((2, 6, 3))
     np.savez(tmp_path / "set.npz", x_train=train, x_test=test, y_test=np.arange(6), y=np.full(6, 0.5))
     dataset = open_dataset(tmp_path / "set.npz", key="x_test", labels="y_test")
@@ -80,7 +79,7 @@ def test_a_folder_is_read_by_name_whatever_the_case_of_the_suffix(tmp_path: Path
     np.testing.assert_allclose(everything(dataset)[:, 0], rows[[2, 0, 1]] / 255, atol=1e-7)
 
 
-def test_one_colour_image_makes_a_folder_colour_and_grey_can_be_asked_for(tmp_path: Path) -> None:
+def test_one_colour_image_makes_a_folder_colour_unless_grey_is_requested(tmp_path: Path) -> None:
     grey, colour = pixels(5, 4), pixels(5, 4, 3)
     save(tmp_path / "a.png", grey)
     save(tmp_path / "b.png", colour)
@@ -105,7 +104,7 @@ def test_jpeg_images_of_any_size_are_resized(tmp_path: Path) -> None:
     np.testing.assert_allclose(everything(dataset).mean((1, 2, 3)), np.array([0, 80, 160]) / 255, atol=0.02)
 
 
-def test_a_large_folder_keeps_its_order_through_the_threads(tmp_path: Path) -> None:
+def test_threads_keep_the_order_of_a_large_folder(tmp_path: Path) -> None:
     for number in range(120):
         save(tmp_path / f"{number:03}.png", np.full((2, 2), number, np.uint8))
     np.testing.assert_allclose(everything(open_dataset(tmp_path))[:, 0, 0, 0], np.arange(120) / 255, atol=1e-7)
@@ -124,14 +123,14 @@ def test_a_table_is_read_with_any_separator_and_with_or_without_header(
 
 
 @pytest.mark.parametrize("label", ["kind", 2, "2"])
-def test_a_label_column_is_picked_by_name_or_number(tmp_path: Path, label: str | int) -> None:
+def test_a_label_column_is_chosen_by_name_or_number(tmp_path: Path, label: str | int) -> None:
     (tmp_path / "table.csv").write_text("x,kind,y\n1,3,0.5\n2,0,1.5\n3,3,2.5\n")
     dataset = open_dataset(tmp_path / "table.csv", label=label)
     np.testing.assert_array_equal(everything(dataset), [[1, 0.5], [2, 1.5], [3, 2.5]])
     assert dataset.labels.tolist() == [3, 0, 3]
 
 
-def test_labels_in_words_are_numbered_by_alphabet(tmp_path: Path) -> None:
+def test_labels_in_words_are_numbered_alphabetically(tmp_path: Path) -> None:
     (tmp_path / "table.tsv").write_text('1\t2\tvirginica\n3\t4\t"setosa"\n5\t6\tvirginica\n')
     assert open_dataset(tmp_path / "table.tsv", label=3).labels.tolist() == [1, 0, 1]
 
@@ -142,20 +141,20 @@ def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
     assert len(open_dataset(tmp_path / "table.csv", header=True)) == 2
 
 
-def test_resizing_averages_what_falls_together() -> None:
+def test_downsizing_averages_pixels() -> None:
     board = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)[None, None]
     small = resize(board, 8)
     assert small.shape == (1, 1, 8, 8)
     assert 120 < small.min() <= small.max() < 136
 
 
-def test_resizing_to_the_same_size_changes_nothing_and_sides_are_height_then_width() -> None:
+def test_resizing_to_the_same_size_changes_nothing_and_a_size_is_height_then_width() -> None:
     rows = pixels(2, 3, 6, 4)
     np.testing.assert_array_equal(resize(rows, (6, 4)), rows)
     assert resize(rows, (3, 9)).shape == (2, 3, 3, 9)
 
 
-def test_sixteen_bits_become_the_upper_eight(tmp_path: Path) -> None:
+def test_sixteen_bit_images_keep_their_upper_eight_bits(tmp_path: Path) -> None:
     deep = np.random.default_rng(0).integers(0, 2**16, (5, 4)).astype(np.uint16)
     save(tmp_path / "deep.png", deep)
     np.testing.assert_array_equal(read_image(tmp_path / "deep.png", colour=False)[0], deep >> 8)
@@ -168,39 +167,9 @@ def test_transparent_pixels_are_black(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_image(tmp_path / "clear.png", colour=True)[0], [[200, 0], [0, 200]])
 
 
-def test_a_photograph_taken_sideways_stands_upright(tmp_path: Path) -> None:
+def test_a_photograph_is_rotated_by_its_exif_orientation(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     for name in ("a", "b"):
         Image.fromarray(pixels(8, 16, seed=ord(name))).save(tmp_path / f"{name}.jpg", exif=exif)
     assert open_dataset(tmp_path).shape == (1, 16, 8)
-
-
-class Terminal:
-    """Standard error as a terminal that records what is written."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self.text += text
-        return len(text)
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-
-@pytest.mark.parametrize(("long", "shown"), [(True, True), (False, False)])
-def test_only_long_work_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, long: bool, shown: bool) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    assert list(follow(range(9), "reading", 9, long=long)) == list(range(9))
-    assert ("reading" in terminal.text) is shown
-
-
-def test_long_work_is_quiet_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
-    assert list(follow(range(3), "reading", 3, long=True)) == [0, 1, 2]
-    assert capfd.readouterr() == ("", "")

@@ -80,7 +80,7 @@ def test_a_huge_size_in_the_header_is_refused_without_allocating() -> None:
         parse_idx(header, "file")
 
 
-def test_a_folder_and_a_missing_file_are_named(tmp_path: Path) -> None:
+def test_a_folder_and_a_missing_file_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="folder"):
         read_idx(tmp_path)
     with pytest.raises(DataError, match="nowhere"):

@@ -70,7 +70,7 @@ def test_idx_images_and_labels_are_those_of_the_files(folder: Path) -> None:
     assert data.labels.dtype == torch.int64
 
 
-def test_the_parts_follow_each_other_in_all(folder: Path) -> None:
+def test_part_all_is_train_followed_by_test(folder: Path) -> None:
     write_idx_set(folder / "little-mnist")
     train, test, both = (mnist.open_idx_set(LITTLE_MNIST, part=part) for part in ("train", "test", "all"))
     assert (len(train), len(test), len(both)) == (6, 3, 9)
@@ -79,7 +79,7 @@ def test_the_parts_follow_each_other_in_all(folder: Path) -> None:
     assert len({train.fingerprint, test.fingerprint, both.fingerprint}) == 3
 
 
-def test_a_size_resizes_and_changes_the_fingerprint(folder: Path) -> None:
+def test_size_resizes_the_images_and_changes_the_fingerprint(folder: Path) -> None:
     write_idx_set(folder / "little-mnist")
     data = mnist.open_idx_set(LITTLE_MNIST, size=32)
     assert data.batch(torch.arange(2)).shape == (2, 1, 32, 32)
@@ -121,7 +121,7 @@ def test_images_and_labels_of_different_length_are_refused(folder: Path) -> None
         mnist.open_idx_set(LITTLE_MNIST)
 
 
-def test_other_files_under_the_names_of_mnist_fail_its_checksum(folder: Path) -> None:
+def test_other_files_with_the_names_of_mnist_fail_its_checksum(folder: Path) -> None:
     write_idx_set(folder / "mnist")
     with pytest.raises(DataError, match=r"^mnist: train-images-idx3-ubyte\.gz .*checksum"):
         BY_NAME["mnist"].open()
@@ -158,7 +158,7 @@ def test_the_mean_pixel_of_real_mnist_is_the_known_one() -> None:
     assert float(mean) == pytest.approx(0.1307, abs=5e-5)
 
 
-def test_real_mnist_lies_where_locate_says() -> None:
+def test_real_mnist_is_located() -> None:
     real("mnist", "test")
     assert BY_NAME["mnist"].locate() == str(Path(str(REAL_DATA)) / "mnist")
 

@@ -59,7 +59,8 @@ def test_a_path_is_opened_as_text_as_path_and_from_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "rows.npy", ROWS)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    for home in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(home, str(tmp_path))
     prints = {open_dataset(path).fingerprint for path in (tmp_path / "rows.npy", f"{tmp_path}/rows.npy", "~/rows.npy")}
     assert prints == {open_dataset(ROWS).fingerprint}
 
@@ -75,6 +76,11 @@ def test_a_known_name_takes_precedence_over_a_file_of_the_same_name(
 def test_every_entry_has_a_summary_and_published_sets_have_a_source() -> None:
     assert all(entry.name == name and entry.summary for name, entry in DATASETS.items())
     assert {name for name, entry in DATASETS.items() if not entry.source} == {"gaussian-manifold", "sphere-manifold"}
+
+
+def test_an_entry_says_how_to_get_missing_data() -> None:
+    assert DATASETS["mnist"].how_to_get == "downloads on first use"
+    assert DATASETS["celeba"].how_to_get.startswith("manual download: https://")
 
 
 @pytest.mark.parametrize("entry", [entry for entry in DATASETS.values() if entry.locate() == BUILT_IN])

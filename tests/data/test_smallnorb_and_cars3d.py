@@ -46,8 +46,8 @@ def write_norb(folder: Path, codes: np.ndarray = CODES, packed: bool = True, **c
         info = codes[items, 1:] * np.array([1, 1, 2, 1])
         arrays = {"dat": images, "cat": codes[items, 0], "info": info, **changes}
         for kind, array in arrays.items():
-            [stem] = [stem for stem in smallnorb.CHECKSUMS if stem.endswith(f"{part}-{kind}")]
-            path = folder / "smallnorb" / f"smallnorb-{stem}.mat{'.gz' if packed else ''}"
+            name = f"smallnorb-{smallnorb.PARTS[part]}-{part}-{kind}.mat{'.gz' if packed else ''}"
+            path = folder / "smallnorb" / name
             path.write_bytes(gzip.compress(matrix(array)) if packed else matrix(array))
 
 
@@ -74,7 +74,7 @@ def test_smallnorb_is_sorted_into_a_grid_of_unsigned_pixels(folder: Path, packed
     assert data.labels.tolist() == CODES[:, 0].tolist()
 
 
-def test_a_part_of_smallnorb_is_no_grid(folder: Path) -> None:
+def test_a_part_of_smallnorb_is_not_a_grid(folder: Path) -> None:
     write_norb(folder, CODES[:-1])
     data = smallnorb.open_smallnorb(NORB, size=8)
     assert (len(data), data.shape, data.grid) == (23, (1, 8, 8), False)
@@ -101,7 +101,7 @@ def test_inconsistent_smallnorb_files_are_an_error_that_names_the_fault(
         smallnorb.open_smallnorb(NORB)
 
 
-def test_other_files_under_the_names_of_smallnorb_fail_its_checksums(folder: Path) -> None:
+def test_other_files_with_the_names_of_smallnorb_fail_its_checksums(folder: Path) -> None:
     write_norb(folder)
     with pytest.raises(DataError, match=r"^smallnorb: .*training-dat\.mat\.gz .*checksum md5"):
         smallnorb.open_smallnorb()
@@ -211,7 +211,7 @@ def test_a_wrong_archive_of_cars_is_an_error_that_names_the_fault(
         cars3d.open_cars3d(CARS)
 
 
-def test_a_cut_archive_of_cars_is_named(folder: Path) -> None:
+def test_a_truncated_archive_of_cars_is_an_error(folder: Path) -> None:
     path = write_cars(folder, cars())
     content = path.read_bytes()
     for wrong in (content[: len(content) // 2], b"", b"no archive"):

@@ -49,7 +49,7 @@ def test_no_two_sets_share_a_fingerprint() -> None:
     assert len({entry.open(**few(entry)).fingerprint for entry in ENTRIES}) == len(ENTRIES)
 
 
-def test_fewer_items_are_the_first_of_more() -> None:
+def test_a_smaller_set_is_the_start_of_a_larger_one() -> None:
     small, large = (open_dataset("synthetic-linear", items=items) for items in (50, 80))
     assert torch.equal(points(small), points(large)[:50])
 
@@ -62,7 +62,7 @@ def test_the_linear_set_is_a_flat_rectangle_of_the_given_ratio(ratio: float) -> 
     assert spread[2] < 1e-6
 
 
-def test_the_linear_set_turned_back_gives_its_factors() -> None:
+def test_the_linear_set_rotated_back_gives_its_factors() -> None:
     dataset = open_dataset("synthetic-linear", items=1000)
     flat = points(dataset) @ rotation(math.pi / 4, (1.0, -1.0, 1.0))
     bins = (flat[:, :2] / torch.tensor([2.0, 1.0]) * 100).clamp(0, 99.999)
@@ -71,7 +71,7 @@ def test_the_linear_set_turned_back_gives_its_factors() -> None:
     torch.testing.assert_close(flat[:, 2], torch.zeros(1000).double(), atol=1e-6, rtol=0)
 
 
-def test_a_rotation_keeps_its_axis_and_turns_by_its_angle() -> None:
+def test_a_rotation_keeps_its_axis_and_rotates_by_its_angle() -> None:
     turn = rotation(math.pi / 4, (1.0, -1.0, 1.0))
     axis = torch.tensor([1.0, -1.0, 1.0]).double()
     torch.testing.assert_close(turn @ axis, axis)
@@ -80,7 +80,7 @@ def test_a_rotation_keeps_its_axis_and_turns_by_its_angle() -> None:
     assert math.isclose(float(torch.linalg.det(turn)), 1.0)
 
 
-def test_the_nonlinear_set_is_curved_and_its_network_does_not_follow_the_seed() -> None:
+def test_the_nonlinear_set_is_curved_and_its_network_does_not_depend_on_the_seed() -> None:
     first, other = (open_dataset("synthetic-nonlinear", items=5000, seed=seed) for seed in (0, 1))
     assert spreads(points(first))[2] > 0.02
     near = torch.cdist(points(other), points(first)).min(1).values
@@ -121,7 +121,7 @@ def test_a_gaussian_manifold_has_as_many_equal_spreads_as_dimensions() -> None:
     assert spread[3] < 1e-6
 
 
-def test_a_sphere_manifold_lies_at_distance_one_in_a_subspace_one_larger() -> None:
+def test_a_sphere_manifold_has_radius_one_in_a_subspace_of_one_dimension_more() -> None:
     values = points(open_dataset("sphere-manifold", dimension=2, ambient=6, items=2000))
     torch.testing.assert_close(values.norm(dim=1), torch.ones(2000).double(), atol=1e-6, rtol=0)
     assert int(torch.linalg.matrix_rank(values, rtol=1e-5)) == 3
@@ -133,7 +133,7 @@ def test_noise_fills_the_ambient_space() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "sentence"),
+    ("name", "options", "facts"),
     [
         ("synthetic-linear", {"items": 1}, "items .* 2, got 1"),
         ("synthetic-linear", {"ratio": 0.0}, "ratio .* above 0, got 0.0"),
@@ -146,6 +146,6 @@ def test_noise_fills_the_ambient_space() -> None:
         ("sphere-manifold", {"noise": math.nan}, "noise .* got nan"),
     ],
 )
-def test_an_option_out_of_range_is_named(name: str, options: dict[str, float], sentence: str) -> None:
-    with pytest.raises(ConfigurationError, match=sentence):
+def test_an_option_out_of_range_is_an_error(name: str, options: dict[str, float], facts: str) -> None:
+    with pytest.raises(ConfigurationError, match=facts):
         open_dataset(name, **options)

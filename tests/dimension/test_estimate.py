@@ -1,4 +1,4 @@
-"""The whole estimate: the parts from one search, the start for a search of latents, and data it refuses."""
+"""All estimates from one search: their parts, the number of latents to start with, and bad input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bits(items: int = 300, dimensions: int = 12) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 2, (items, dimensions)).astype(np.float32)
 
 
-def test_the_parts_are_those_found_alone() -> None:
+def test_the_parts_equal_the_separate_estimates() -> None:
     near = neighbours(some_items(200), 20)
     found = estimate(near, tolerance=0.2, anchor=0.8, share=0.5, subsamples=50, confidence=0.9, seed=3)
     options: dict[str, Any] = {"tolerance": 0.2, "share": 0.5, "subsamples": 50, "confidence": 0.9, "seed": 3}
@@ -35,7 +35,7 @@ def test_the_parts_are_those_found_alone() -> None:
     assert found.infinite == ()
 
 
-def test_neighbours_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_are_searched_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = []
     search = points.nearest_distances
     monkeypatch.setattr(points, "nearest_distances", lambda x, k: searches.append(k) or search(x, k))
@@ -73,9 +73,9 @@ def test_a_start_is_never_below_one_latent() -> None:
     assert found.latents_to_start_with == 1
 
 
-def test_equally_far_neighbours_leave_the_mean_of_inverses() -> None:
+def test_equally_distant_neighbours_skip_only_the_mean_of_estimates() -> None:
     found = estimate(bits(), (3, 20))
-    with pytest.raises(DataError, match="Raise k or average mackay-ghahramani"):
+    with pytest.raises(DataError, match="Raise k or use averaging 'mackay-ghahramani'"):
         mle(bits(), 3, "levina-bickel")
     assert 3 in found.infinite
     assert {one.k for one in found.levina_bickel.estimates} == {3, 20} - set(found.infinite)
@@ -84,8 +84,8 @@ def test_equally_far_neighbours_leave_the_mean_of_inverses() -> None:
     assert all(math.isfinite(number) and number > 0 for number in numbers)
 
 
-def test_where_no_mean_of_estimates_is_finite_the_summary_says_so() -> None:
-    # The first ten items are equally far from each other, and far from the rest.
+def test_the_summary_says_when_no_mean_of_estimates_is_finite() -> None:
+    # The first ten items are equally distant from each other, and far from the rest.
     x = np.concatenate([np.eye(10), 10 + some_items(30, 10)])
     found = estimate(x, (3, 4))
     assert found.infinite == (3, 4)
@@ -94,7 +94,7 @@ def test_where_no_mean_of_estimates_is_finite_the_summary_says_so() -> None:
     assert len(found.rows()) == 3
 
 
-def test_a_result_tells_each_number_in_the_same_columns() -> None:
+def test_all_rows_have_the_same_columns() -> None:
     found = estimate(some_items(), (3, 5))
     rows = found.rows()
     assert [(row["estimator"], row["averaging"], row["k"]) for row in rows] == [
@@ -112,7 +112,7 @@ def test_a_result_tells_each_number_in_the_same_columns() -> None:
         found.infinite = (3,)
 
 
-def test_a_device_may_be_named() -> None:
+def test_the_device_can_be_chosen() -> None:
     x = some_items(80, 12).astype(np.float32)
     for other in (x, torch.from_numpy(x), open_dataset(x)):
         assert estimate(other, device="cpu") == estimate(x)
@@ -121,14 +121,14 @@ def test_a_device_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (some_items(20), "at least 21 distinct items for 20 neighbours, got 20 and 0 duplicates"),
-        (np.tile(some_items(20), (3, 1)), "at least 21 distinct items for 20 neighbours, got 20 and 40 duplicates"),
-        (np.zeros((50, 3)), "items that differ, but all 50 are the same"),
-        (np.full((50, 3), math.nan), "finite numbers .* item 0 does not"),
-        (np.eye(30), "the 3 nearest of 30 of 30 items are all equally far"),
+        (some_items(20), "21 distinct items.* got 20 and 0 duplicates"),
+        (np.tile(some_items(20), (3, 1)), "21 distinct items.* got 20 and 40 duplicates"),
+        (np.zeros((50, 3)), "all 50 are the same"),
+        (np.full((50, 3), math.nan), "finite.* item 0"),
+        (np.eye(30), "3 nearest neighbours of 30 of 30 items"),
     ],
 )
-def test_data_without_a_dimension_are_refused_in_one_sentence(x: np.ndarray, message: str) -> None:
+def test_data_without_a_dimension_are_refused(x: np.ndarray, message: str) -> None:
     with pytest.raises(DataError, match=message):
         estimate(x)
 
@@ -136,14 +136,14 @@ def test_data_without_a_dimension_are_refused_in_one_sentence(x: np.ndarray, mes
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ks": (20,)}, "ks must hold at least two different numbers"),
-        ({"ks": (2, 5)}, "each of ks must be a whole number of at least 3"),
+        ({"ks": (20,)}, "ks must .* two"),
+        ({"ks": (2, 5)}, "ks must .* 3"),
         ({"tolerance": -1}, "tolerance"),
-        ({"anchor": 1}, "anchor must lie strictly between 0 and 1"),
+        ({"anchor": 1}, "anchor"),
         ({"share": 0}, "share"),
         ({"subsamples": 0}, "subsamples"),
     ],
 )
-def test_settings_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
+def test_an_option_out_of_range_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         estimate(some_items(), **options)

@@ -1,4 +1,4 @@
-"""The maximum likelihood estimate: plain loops, known manifolds, invariances, the stable k, and data it refuses."""
+"""Maximum likelihood estimates: plain loops, known manifolds, invariances, stable ks, and bad input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plain_inverses(x: np.ndarray, k: int, divisor: int) -> list[float]:
 
 
 @pytest.mark.parametrize("k", [3, 5, 20])
-def test_both_averages_are_those_of_a_plain_loop(k: int) -> None:
+def test_both_averagings_equal_a_plain_loop(k: int) -> None:
     x = some_items()
     inverses = plain_inverses(x, k, k - 2)
     assert mle(x, k).dimension == pytest.approx(len(x) / sum(inverses))
@@ -54,7 +54,7 @@ def test_known_manifolds_have_their_dimension(name: str, averaging: str) -> None
     assert dimension.mle(data, k=20, averaging=averaging).dimension == pytest.approx(5, rel=0.15)
 
 
-def test_the_unbiased_divisors_are_right_where_the_points_are_spread_evenly() -> None:
+def test_the_unbiased_divisors_are_right_for_evenly_spread_points() -> None:
     angle = 2 * math.pi * np.random.default_rng(0).random(3000)
     circle = neighbours(np.stack([np.cos(angle), np.sin(angle)], 1), 20)
     for k in (4, 20):
@@ -81,7 +81,7 @@ def test_duplicates_are_removed_and_counted() -> None:
     assert found.dimension == mle(x, 5).dimension
 
 
-def test_tensors_images_and_data_sets_are_read_alike() -> None:
+def test_arrays_tensors_images_and_data_sets_give_the_same_estimate() -> None:
     x = some_items(80, 12).astype(np.float32)
     wanted = mle(x, 5)
     images = torch.from_numpy(x).reshape(80, 1, 3, 4)
@@ -89,7 +89,7 @@ def test_tensors_images_and_data_sets_are_read_alike() -> None:
         assert mle(other, 5) == wanted
 
 
-def test_whole_numbers_and_truth_values_are_taken_as_numbers() -> None:
+def test_integers_and_booleans_are_numbers() -> None:
     bits = np.random.default_rng(0).integers(0, 2, (100, 30))
     wanted = mle(bits.astype(float), 20)
     assert mle(bits, 20) == mle(bits.astype(bool), 20) == mle(torch.from_numpy(bits).to(torch.uint8), 20) == wanted
@@ -104,7 +104,7 @@ def test_the_interval_holds_the_estimate_and_depends_on_the_seed_alone() -> None
     assert mle(x, 10, seed=2).dimension == found.dimension
 
 
-def test_the_interval_is_as_wide_as_the_spread_of_the_items_makes_it_whatever_the_share() -> None:
+def test_the_width_of_the_interval_follows_the_spread_of_items_for_any_share() -> None:
     x = some_items(500)
     values = 1 / np.array(plain_inverses(x, 10, 9))
     wanted = 2 * 1.96 * values.std() / math.sqrt(len(x))
@@ -113,7 +113,7 @@ def test_the_interval_is_as_wide_as_the_spread_of_the_items_makes_it_whatever_th
         assert high - low == pytest.approx(wanted, rel=0.12)
 
 
-def test_a_sweep_is_the_single_estimates_and_retains_the_longest_stable_row() -> None:
+def test_a_sweep_equals_the_single_estimates_and_keeps_the_longest_stable_sequence() -> None:
     data = open_dataset("gaussian-manifold", dimension=5, ambient=20, items=1000)
     near = neighbours(data, 20)
     sweep = mle_sweep(near)
@@ -126,7 +126,7 @@ def test_a_sweep_is_the_single_estimates_and_retains_the_longest_stable_row() ->
     assert mle_sweep(near, tolerance=10).stable == (3, 5, 10, 20)
 
 
-def test_of_equally_long_rows_the_one_that_differs_least_is_stable() -> None:
+def test_the_sequence_that_differs_least_wins_a_tie() -> None:
     x = some_items(400)
     sweep = mle_sweep(x, (6, 10, 20))
     first, second, third = (one.dimension for one in sweep.estimates)
@@ -137,14 +137,14 @@ def test_of_equally_long_rows_the_one_that_differs_least_is_stable() -> None:
     assert mle_sweep(x, (6, 10, 20), tolerance=tolerance).stable == wanted
 
 
-def test_a_sweep_in_which_no_two_agree_says_so() -> None:
+def test_a_sweep_without_agreement_says_so() -> None:
     sweep = mle_sweep(some_items(), (3, 20), tolerance=0)
     assert sweep.stable == ()
     assert sweep.best is None
-    assert sweep.summary() == "no stable intrinsic dimension: no two successive k of 3, 20 agree within 0%"
+    assert "no stable" in sweep.summary()
 
 
-def test_a_result_tells_what_it_rests_on() -> None:
+def test_rows_and_summary_hold_the_estimate_and_its_settings() -> None:
     found = mle(some_items(), 5)
     assert found.rows() == [
         {
@@ -158,36 +158,34 @@ def test_a_result_tells_what_it_rests_on() -> None:
             "duplicates": 0,
         }
     ]
-    assert found.summary().startswith(
-        f"intrinsic dimension {found.dimension:.2f}, between {found.interval[0]:.2f} and "
-    )
+    assert f"{found.dimension:.2f}, between {found.interval[0]:.2f} and" in found.summary()
 
 
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (some_items(20), "at least 21 distinct items for 20 neighbours, got 20 and 0 duplicates"),
-        (np.ones((50, 3)), "items that differ, but all 50 are the same"),
-        (some_items(1), "at least 21 distinct items .* got 1 and 0"),
-        (np.where(np.arange(90).reshape(30, 3) == 7, math.nan, 1.0), "finite numbers .* item 2 does not"),
-        (np.full((30, 3), math.inf), "finite numbers .* item 0 does not"),
-        (np.zeros((0, 3)), r"none empty, got the shape \(0, 3\)"),
-        (np.zeros(30), r"items x dimensions or images, none empty, got the shape \(30,\)"),
+        (some_items(20), "21 distinct items.* got 20 and 0 duplicates"),
+        (np.ones((50, 3)), "all 50 are the same"),
+        (some_items(1), "21 distinct items.* got 1 and 0"),
+        (np.where(np.arange(90).reshape(30, 3) == 7, math.nan, 1.0), "finite.* item 2"),
+        (np.full((30, 3), math.inf), "finite.* item 0"),
+        (np.zeros((0, 3)), r"shape \(0, 3\)"),
+        (np.zeros(30), r"shape \(30,\)"),
         (np.array([["a"]]), "real numbers, got type <U1"),
         (torch.zeros(30, 2, dtype=torch.complex64), "real numbers, got type torch.complex64"),
-        ("mnist", "a Dataset of real numbers, got str"),
-        (np.eye(30), "the 20 nearest of 30 of 30 items are all equally far"),
-        (neighbours(some_items(), 5), "at least 20 neighbours of each item, got 5"),
+        ("mnist", "real numbers, got type <U5"),
+        (np.eye(30), "20 nearest neighbours of 30 of 30 items"),
+        (neighbours(some_items(), 5), "at least 20 neighbours.* got 5"),
     ],
 )
-def test_data_without_a_dimension_are_refused_in_one_sentence(x: Any, message: str) -> None:
+def test_data_without_a_dimension_are_refused(x: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         mle(x)
 
 
-def test_items_of_infinite_dimension_are_refused_only_where_they_would_be_averaged() -> None:
+def test_infinite_estimates_are_refused_only_when_estimates_are_averaged() -> None:
     x = np.concatenate([np.eye(10), 10 + some_items(30, 10)])
-    with pytest.raises(DataError, match="the 3 nearest of 10 of 40 items are all equally far"):
+    with pytest.raises(DataError, match="3 nearest neighbours of 10 of 40 items"):
         mle(x, 3, "levina-bickel")
     assert math.isfinite(mle(x, 3).dimension)
 
@@ -195,27 +193,27 @@ def test_items_of_infinite_dimension_are_refused_only_where_they_would_be_averag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 2}, "k must be a whole number of at least 3"),
-        ({"k": 1, "averaging": "levina-bickel"}, "k must be a whole number of at least 2"),
+        ({"k": 2}, "k must .* 3"),
+        ({"k": 1, "averaging": "levina-bickel"}, "k must .* 2"),
         ({"k": 2.5}, "k must be"),
-        ({"correction": 3}, "correction must be a whole number from 1 to 2"),
-        ({"share": 1}, "share must lie strictly between 0 and 1"),
-        ({"confidence": 0}, "confidence must be a finite number above 0"),
+        ({"correction": 3}, "correction must .* from 1 to 2"),
+        ({"share": 1}, "share must"),
+        ({"confidence": 0}, "confidence must"),
         ({"subsamples": 0}, "subsamples must be"),
         ({"seed": -1}, "seed must be"),
     ],
 )
-def test_settings_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
+def test_an_option_out_of_range_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         mle(some_items(), **options)
 
 
-def test_an_unknown_averaging_is_named_with_the_known() -> None:
+def test_an_unknown_averaging_gets_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'levina-bickel'"):
         mle(some_items(), averaging="levina-bikel")
 
 
 @pytest.mark.parametrize("ks", [(), (5,), (5, 5), (3, "5")])
-def test_a_sweep_needs_two_different_whole_numbers(ks: Any) -> None:
+def test_a_sweep_needs_two_different_ks(ks: Any) -> None:
     with pytest.raises(ConfigurationError, match="ks"):
         mle_sweep(some_items(), ks)

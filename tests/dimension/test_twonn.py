@@ -1,4 +1,4 @@
-"""TwoNN: a plain loop, known manifolds, invariances, and data it refuses."""
+"""TwoNN: a plain loop, known manifolds, invariances, and bad input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plain_twonn(x: np.ndarray, kept: int) -> float:
 
 
 @pytest.mark.parametrize(("anchor", "items", "kept"), [(0.9, 60, 54), (0.8, 60, 48), (0.29, 100, 29), (0.9, 3, 2)])
-def test_the_slope_is_that_of_a_plain_loop(anchor: float, items: int, kept: int) -> None:
+def test_the_slope_equals_a_plain_loop(anchor: float, items: int, kept: int) -> None:
     x = some_items(items)
     found = twonn(x, anchor)
     assert found.dimension == pytest.approx(plain_twonn(x, kept))
@@ -57,37 +57,35 @@ def test_duplicates_are_removed_and_counted() -> None:
     assert found.dimension == twonn(x).dimension
 
 
-def test_a_search_for_more_neighbours_serves_too() -> None:
+def test_a_search_for_more_neighbours_gives_the_same_estimate() -> None:
     x = some_items()
     assert twonn(neighbours(x, 20)).dimension == pytest.approx(twonn(x).dimension, rel=1e-12)
 
 
-def test_a_result_tells_what_it_rests_on() -> None:
+def test_rows_and_summary_hold_the_estimate_and_its_settings() -> None:
     found = twonn(some_items())
     row = {"dimension": found.dimension, "anchor": 0.9, "kept": 54, "items": 60, "duplicates": 0}
     assert found.rows() == [row]
-    assert found.summary() == (
-        f"intrinsic dimension {found.dimension:.2f} (TwoNN, the lower 90% of 60 items, 0 duplicates removed)"
-    )
+    assert f"{found.dimension:.2f} (TwoNN, lowest 90% of 60 items" in found.summary()
 
 
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (some_items(2), "at least 3 distinct items for 2 neighbours, got 2"),
-        (some_items(1), "at least 3 distinct items for 2 neighbours, got 1"),
-        (np.ones((50, 3)), "items that differ, but all 50 are the same"),
-        (np.full((30, 3), math.nan), "item 0 does not"),
-        (np.eye(30), "but all are, as on a grid"),
+        (some_items(2), "3 distinct items.* got 2"),
+        (some_items(1), "3 distinct items.* got 1"),
+        (np.ones((50, 3)), "all 50 are the same"),
+        (np.full((30, 3), math.nan), "finite.* item 0"),
+        (np.eye(30), "grid"),
     ],
 )
-def test_data_without_a_dimension_are_refused_in_one_sentence(x: Any, message: str) -> None:
+def test_data_without_a_dimension_are_refused(x: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         twonn(x)
 
 
 def test_an_anchor_that_keeps_nothing_is_refused() -> None:
-    with pytest.raises(DataError, match="anchor must keep at least one of the 5 distinct items"):
+    with pytest.raises(DataError, match=r"anchor .* 5 distinct items"):
         twonn(some_items(5), 0.1)
 
 

@@ -1,4 +1,4 @@
-"""Traversals: what is decoded, from which codes, told what, and in how few passes."""
+"""Traversals: which codes are decoded, with which condition, in how many forward passes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def a_model(name: str = "vae", **options: Any) -> Any:
     return Architecture(name, NET, "diagonal", initialisation="torch", **options).build((1, 6, 6), LATENTS, seed=0)
 
 
-class Showing(nn.Module):
-    """A decoder that shows the codes it is given, and counts how often it is asked."""
+class Identity(nn.Module):
+    """A decoder that returns the codes, and counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class Showing(nn.Module):
         self.register_buffer("latent_mask", torch.ones(LATENTS, dtype=torch.float64))
         self.calls = 0
 
-    def decode(self, z: Tensor) -> Any:
+    def decode(self, z: Tensor, condition: Tensor | None = None) -> Any:
         self.calls += 1
         return torch.distributions.Normal(z, 1.0)
 
 
 @torch.no_grad()
-def test_each_item_is_what_the_decoder_makes_of_that_code_alone() -> None:
+def test_each_item_is_the_decoding_of_its_code() -> None:
     model, codes = a_model(), encode(a_model(), DATA)
     found = traversals(model, DATA, codes, example=5)
     for kind in (found.wide, found.usual):
@@ -53,14 +53,14 @@ def test_each_item_is_what_the_decoder_makes_of_that_code_alone() -> None:
                 torch.testing.assert_close(item, model.decode(code[None]).mean[0])
 
 
-def test_the_moved_latent_takes_the_values_and_the_others_stay() -> None:
+def test_the_varied_latent_takes_the_values_and_the_others_stay_fixed() -> None:
     code = torch.tensor([0.5, -1.0, 2.0, 0.25], dtype=torch.float64)
-    shown = traverse(Showing(), code, 2, [-3.0, 0.0, 7.0])
+    shown = traverse(Identity(), code, 2, [-3.0, 0.0, 7.0])
     assert shown[:, 2].tolist() == [-3.0, 0.0, 7.0]
     assert torch.equal(shown[:, [0, 1, 3]], code[[0, 1, 3]].expand(3, 3))
 
 
-def test_the_wide_range_is_ten_steps_from_minus_five_to_five_whatever_the_code() -> None:
+def test_the_wide_range_is_ten_steps_from_minus_five_to_five() -> None:
     found = traversals(a_model(), DATA, encode(a_model(), DATA))
     for one in found.wide:
         assert np.allclose(one.values, np.linspace(-5, 5, 10))
@@ -73,8 +73,8 @@ def test_the_usual_range_is_nine_quantiles_of_each_latent() -> None:
         assert np.allclose(one.values, np.quantile(codes.mean[:, one.latent].double().numpy(), shares))
 
 
-def test_all_latents_are_decoded_in_two_passes() -> None:
-    model = Showing()
+def test_all_latents_are_decoded_in_two_forward_passes() -> None:
+    model = Identity()
     found = traversals(model, DATA, encode(a_model(), DATA))
     assert (model.calls, len(found.wide)) == (2, LATENTS)
 
@@ -87,49 +87,49 @@ def test_the_chunk_changes_nothing(chunk: int) -> None:
         torch.testing.assert_close(left.items, right.items)
 
 
-def test_only_the_latents_that_are_asked_for_are_moved() -> None:
+def test_only_the_requested_latents_are_varied() -> None:
     found = traversals(a_model(), DATA, encode(a_model(), DATA), latents=[3, 1])
     assert found.latents == (3, 1)
     assert len(found.usual) == 2
 
 
-def test_a_latent_that_is_masked_is_nothing_to_the_decoder() -> None:
-    model = Showing()
+def test_a_masked_latent_reaches_the_decoder_as_zero() -> None:
+    model = Identity()
     model.latent_mask[3] = 0
     assert not traverse(model, torch.ones(LATENTS), 3, [-5.0, 5.0])[:, 3].any()
 
 
 @torch.no_grad()
-def test_a_conditional_model_is_told_the_label_of_the_example() -> None:
+def test_a_conditional_model_gets_the_label_of_the_example() -> None:
     model = a_model("conditional", condition=3)
     codes = encode(model, DATA)
     first = traversals(model, DATA, codes, example=4, latents=[0]).wide[0]
     code = codes.mean[4].clone()
     code[0] = first.values[0]
-    told = torch.nn.functional.one_hot(torch.tensor([LABELS[4]]), 3).float()
-    torch.testing.assert_close(first.items[0], model.decode(code[None], told).mean[0])
-    again = traverse(model, codes.mean[4], 0, first.values, told[0])
+    condition = torch.nn.functional.one_hot(torch.tensor([LABELS[4]]), 3).float()
+    torch.testing.assert_close(first.items[0], model.decode(code[None], condition).mean[0])
+    again = traverse(model, codes.mean[4], 0, first.values, condition[0])
     torch.testing.assert_close(again, first.items)
 
 
-def test_a_model_in_training_is_left_in_training() -> None:
+def test_a_model_in_training_mode_stays_in_training_mode() -> None:
     model = a_model().train()
     items = traverse(model, torch.zeros(LATENTS), 0, [0.0])
     assert model.training
     assert not items.requires_grad
 
 
-def test_codes_of_other_data_are_named() -> None:
-    with pytest.raises(DataError, match=r"which has 40 items, got codes of 7"):
+def test_codes_of_other_data_are_an_error() -> None:
+    with pytest.raises(DataError, match=r"40 items, got codes of 7"):
         traversals(a_model(), DATA, encode(a_model(), IMAGES[:7]))
 
 
 @pytest.mark.parametrize("latent", [-1, LATENTS, 1.5])
-def test_a_latent_that_is_not_there_is_named(latent: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"latent must be a whole number from 0 to 3, got {latent}"):
+def test_an_unknown_latent_is_an_error(latent: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^latent .*0 to 3, got {latent}"):
         traverse(a_model(), torch.zeros(LATENTS), latent, [0.0])
 
 
-def test_an_example_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="example must be a whole number from 0 to 39, got 40"):
+def test_an_unknown_example_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"^example .*0 to 39, got 40"):
         traversals(a_model(), DATA, encode(a_model(), DATA), example=ITEMS)

@@ -7,9 +7,9 @@ from statistics import fmean
 import pytest
 
 from vaescope.data import Dataset, open_dataset
-from vaescope.encoding import encode
+from vaescope.encoding import distance_to_orthogonality, encode
 from vaescope.likelihoods import Gaussian
-from vaescope.metrics import distance_to_orthogonality, neighbours
+from vaescope.metrics import neighbours
 from vaescope.models import Architecture
 from vaescope.objectives import Beta
 from vaescope.training import Member, Plan, Trainer

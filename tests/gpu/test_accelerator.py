@@ -15,7 +15,7 @@ from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
 from vaescope.runs import fit_many
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.batches import Feed
+from vaescope.training.batches import Batches
 from vaescope.training.evaluate import evaluate
 
 pytestmark = [
@@ -55,7 +55,7 @@ def test_lower_precision_trains_to_nearly_the_same_loss(precision: str) -> None:
     coarse = trained(ARCHITECTURES["conv"], MEMBERS[:1], "cuda", precision)
     held_out = open_dataset("dsprites-small").split(0.1)[1]
     losses = [
-        evaluate(trainer.task, trainer.state.parameters, Feed(held_out.to(trainer.device)), 50)["loss"].item()
+        evaluate(trainer.ensemble, trainer.state, Batches(held_out.to(trainer.device)))["loss"].item()
         for trainer in (exact, coarse)
     ]
     assert losses[1] == pytest.approx(losses[0], rel=0.02)

@@ -75,8 +75,8 @@ def test_looking_costs_at_most_three_percent_of_training(members: int) -> None:
     )
     trainer.advance()
     step = shortest(trainer.advance) / plan.log_every
-    trainer.monitor.look(trainer.state.parameters, 0)
-    look = shortest(lambda: trainer.monitor.look(trainer.state.parameters, 0))
+    trainer.monitor.probe(trainer.state)
+    look = shortest(lambda: trainer.monitor.probe(trainer.state))
     share = look / (step * plan.monitor_every)
     print(f"{members} members: a look takes {1e3 * look:.2f} ms, {share:.2%} of the steps between looks")
     assert share <= 0.03

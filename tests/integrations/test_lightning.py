@@ -118,7 +118,7 @@ def test_the_counts_are_those_of_the_probe_under_the_weights_of_that_step() -> N
 
 def test_unneeded_latents_become_passive_and_needed_ones_active_without_a_warning() -> None:
     callback = PolarisedRegimeCallback(probe(), every=50)
-    trained(callback, TinyVAE(beta=1.5), max_steps=1500)
+    trained(callback, TinyVAE(beta=1.5), max_steps=1000)
     assert callback.types is not None
     assert callback.types.counts == {"active": 2, "mixed": 0, "passive": 2}
 
@@ -216,10 +216,10 @@ def test_there_is_one_warning_when_collapse_begins() -> None:
 
 def test_a_module_that_collapses_warns() -> None:
     module = TinyVAE(beta=0.01)
-    trained(None, module, max_steps=300)
+    trained(None, module, max_steps=200)
     module.beta = 1000.0
     with pytest.warns(CollapseWarning, match="active latents"):
-        trained(PolarisedRegimeCallback(probe(), every=1), module, max_steps=300)
+        trained(PolarisedRegimeCallback(probe(), every=5), module, max_steps=300)
 
 
 def test_a_module_without_active_latents_warns_once() -> None:
@@ -293,6 +293,6 @@ def test_a_module_without_encode_is_an_error_before_training() -> None:
 
 
 @pytest.mark.parametrize(("settings", "name"), [({"every": 0}, "every"), ({"alpha": 0.5}, "alpha")])
-def test_a_setting_out_of_range_is_named(settings: dict[str, float], name: str) -> None:
+def test_a_setting_out_of_range_is_an_error(settings: dict[str, float], name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} must "):
         PolarisedRegimeCallback(probe(), **settings)

@@ -18,6 +18,7 @@ from torchmetrics import MetricCollection
 
 import vaescope
 from vaescope.errors import ConfigurationError, DataError
+from vaescope.integrations import extra
 from vaescope.integrations.torchmetrics import VariableTypesMetric
 from vaescope.regime.variable_types import VariableTypes, variable_types
 
@@ -87,7 +88,7 @@ def test_codes_of_any_float_type_are_read_in_double_precision(dtype: torch.dtype
     assert metric.mean_spread.dtype == torch.float64
 
 
-def test_a_far_mean_leaves_the_spread_exact() -> None:
+def test_the_spread_is_exact_for_a_mean_far_from_zero() -> None:
     mean, log_variance = (values.double() for values in posteriors())
     metric = VariableTypesMetric(5)
     updated(metric, mean + 1e8, log_variance)
@@ -123,7 +124,7 @@ def test_forward_gives_the_value_of_the_batch_and_keeps_all_batches() -> None:
     assert_same(metric.types(), at_once(*together))
 
 
-def test_a_batch_of_one_item_has_no_types_of_its_own_but_counts() -> None:
+def test_a_batch_of_one_item_has_no_types_but_is_accumulated() -> None:
     mean, log_variance = posteriors()
     metric = VariableTypesMetric(5)
     metric(mean[:-1], log_variance[:-1])
@@ -131,7 +132,7 @@ def test_a_batch_of_one_item_has_no_types_of_its_own_but_counts() -> None:
     assert_same(metric.types(), at_once(mean, log_variance))
 
 
-def test_one_example_has_no_types() -> None:
+def test_one_item_has_no_types() -> None:
     metric = VariableTypesMetric(5)
     metric.update(*posteriors(1))
     with pytest.raises(DataError, match=r"at least 2 .*got 1"):
@@ -198,7 +199,7 @@ def test_a_process_without_a_batch_changes_nothing(empty: int) -> None:
     assert_same(first.types(), at_once(*posteriors()))
 
 
-def test_too_few_examples_leave_the_metric_ready_for_more() -> None:
+def test_after_an_error_for_too_few_items_the_metric_accepts_more() -> None:
     first = in_processes([VariableTypesMetric(5), VariableTypesMetric(5)])
     first.update(*posteriors(1))
     with pytest.raises(DataError, match="at least 2 "):
@@ -265,58 +266,35 @@ def test_a_wrong_batch_is_an_error_and_leaves_the_state_unchanged(
     ("settings", "name"),
     [({"latents": 0}, "latents"), ({"alpha": 0.5}, "alpha"), ({"epsilon": 0}, "epsilon"), ({"delta": 1}, "delta")],
 )
-def test_a_setting_out_of_range_is_named(settings: dict[str, float], name: str) -> None:
+def test_a_setting_out_of_range_is_an_error(settings: dict[str, float], name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} must "):
         VariableTypesMetric(**{"latents": 2, **settings})
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    sources = str(Path(vaescope.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {sources!r})\n{code}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_neither_package_is_loaded_before_its_module() -> None:
-    code = """
-import vaescope, vaescope.regime.variable_types, vaescope.integrations.batch
-assert not {"torchmetrics", "lightning"} & set(sys.modules)
-import vaescope.integrations.torchmetrics
-assert "torchmetrics" in sys.modules and "lightning" not in sys.modules
-"""
-    done = run(code)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("package", ["torchmetrics", "lightning"])
-def test_a_missing_package_is_an_error_that_names_the_extra(package: str) -> None:
+def test_neither_package_is_loaded_before_its_module_and_a_missing_one_names_its_extra() -> None:
     code = f"""
+import sys; sys.path.insert(0, {str(Path(vaescope.__file__).parents[1])!r})
+import vaescope, vaescope.regime.variable_types, vaescope.integrations.batch
+assert not {{"torchmetrics", "lightning"}} & set(sys.modules)
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name == {package!r}:
+        if name in ("torchmetrics", "lightning"):
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Missing())
-try:
-    import vaescope.integrations.{package}
-except ModuleNotFoundError as error:
-    print(error)
+for package in ("torchmetrics", "lightning"):
+    try:
+        __import__(f"vaescope.integrations.{{package}}")
+    except ModuleNotFoundError as error:
+        print(error)
 """
-    assert f"pip install vaescope[{package}]" in run(code).stdout
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line.rpartition("pip install ")[2] for line in done.stdout.splitlines()] == [
+        "vaescope[torchmetrics]`.",
+        "vaescope[lightning]`.",
+    ]
 
 
 def test_a_package_with_a_missing_dependency_raises_its_own_error() -> None:
-    code = """
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name == "lightning_utilities":
-            raise ModuleNotFoundError("No module named 'lightning_utilities'", name=name)
-sys.meta_path.insert(0, Missing())
-try:
-    import vaescope.integrations.torchmetrics
-except ModuleNotFoundError as error:
-    print(error)
-"""
-    assert run(code).stdout.strip() == "No module named 'lightning_utilities'"
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'lightning_utilities'$"), extra("torchmetrics"):
+        raise ModuleNotFoundError("No module named 'lightning_utilities'", name="lightning_utilities")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import sampling
 from vaescope.metrics.beta_vae import beta_vae
-from vaescope.metrics.sampling import Items
+from vaescope.metrics.sampling import ItemSampler
 
 Drawn = list[tuple[int, list[int], list[int]]]
 
@@ -56,13 +56,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     """The factor and the two sides of the pairs of every example, in the order in which they are drawn."""
     examples: Drawn = []
 
-    class Recorded(Items):
-        def sharing(self, fixed: np.ndarray, anchors: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-            found = super().sharing(fixed, anchors, uniform)
+    class Recorded(ItemSampler):
+        def draw_sharing(self, fixed: np.ndarray, anchors: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+            found = super().draw_sharing(fixed, anchors, uniform)
             examples.extend(zip(fixed[:, 0].tolist(), anchors.tolist(), found.tolist(), strict=True))
             return found
 
-    monkeypatch.setattr(sampling, "Items", Recorded)
+    monkeypatch.setattr(sampling, "ItemSampler", Recorded)
     return examples
 
 
@@ -83,7 +83,7 @@ def blurred(factors: np.ndarray) -> np.ndarray:
 
 def test_pairs_share_the_value_of_their_factor(drawn: Drawn) -> None:
     factors = some_factors()
-    beta_vae(blurred(factors), factors, learned=100, tested=50)
+    beta_vae(blurred(factors), factors, train_examples=100, test_examples=50)
     assert len(drawn) == 150
     for factor, first, second in drawn:
         assert len(first) == len(second) == 64
@@ -94,7 +94,7 @@ def test_pairs_share_the_value_of_their_factor(drawn: Drawn) -> None:
 def test_the_score_is_that_of_plain_loops(drawn: Drawn) -> None:
     factors = some_factors()
     codes = blurred(factors)
-    score = beta_vae(codes, factors, learned=200, tested=150, batch=2, seed=2)
+    score = beta_vae(codes, factors, train_examples=200, test_examples=150, batch=2, seed=2)
     learned, tested = drawn[:200], drawn[200:]
     points, labels = plain_differences(codes, learned), [factor for factor, _, _ in learned]
     weights, offsets = plain_regression(points, labels, 3)
@@ -112,7 +112,7 @@ def test_the_score_is_that_of_plain_loops(drawn: Drawn) -> None:
 def test_the_matrix_has_the_mean_differences(drawn: Drawn) -> None:
     factors = some_factors()
     codes = blurred(factors)
-    score = beta_vae(codes, factors, learned=100, tested=10, batch=7)
+    score = beta_vae(codes, factors, train_examples=100, test_examples=10, batch=7)
     points = np.array(plain_differences(codes, drawn[:100]))
     fixed = np.array([factor for factor, _, _ in drawn[:100]])
     expected = np.stack([points[fixed == factor].mean(0) for factor in range(3)], axis=1)
@@ -121,9 +121,9 @@ def test_the_matrix_has_the_mean_differences(drawn: Drawn) -> None:
 
 def test_blocks_of_examples_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = some_factors()
-    whole = beta_vae(blurred(factors), factors, learned=300, tested=200)
-    monkeypatch.setattr(sampling, "BLOCK", 128 * 7)
-    parts = beta_vae(blurred(factors), factors, learned=300, tested=200)
+    whole = beta_vae(blurred(factors), factors, train_examples=300, test_examples=200)
+    monkeypatch.setattr(sampling, "MAX_BLOCK_ITEMS", 128 * 7)
+    parts = beta_vae(blurred(factors), factors, train_examples=300, test_examples=200)
     assert parts == whole
     np.testing.assert_array_equal(parts.matrix, whole.matrix)
 
@@ -136,7 +136,7 @@ def test_one_latent_for_each_factor_is_perfect() -> None:
     np.testing.assert_array_equal(np.diagonal(score.matrix), 0)  # type: ignore[arg-type]
 
 
-def test_noise_scores_chance_and_the_chance_is_told() -> None:
+def test_noise_scores_chance_and_the_chance_is_reported() -> None:
     factors = some_factors(5000)
     score = beta_vae(np.random.default_rng(3).standard_normal((5000, 6)), factors, scale=True)
     assert score.parts["chance"] == 1 / 3
@@ -163,8 +163,8 @@ def test_rotations_are_forgiven_where_other_metrics_are_not() -> None:
 
 def test_codes_of_any_scale_converge() -> None:
     factors = some_factors()
-    assert beta_vae(perfect(factors) * 1e3, factors, learned=1000, tested=500).score == 1
-    assert beta_vae(perfect(factors) * [1e3, 1, 1e-1], factors, learned=1000, tested=500).score > 0.95
+    assert beta_vae(perfect(factors) * 1e3, factors, train_examples=1000, test_examples=500).score == 1
+    assert beta_vae(perfect(factors) * [1e3, 1, 1e-1], factors, train_examples=1000, test_examples=500).score > 0.95
 
 
 @settings(max_examples=10, deadline=None)
@@ -172,8 +172,8 @@ def test_codes_of_any_scale_converge() -> None:
 def test_order_and_sign_of_latents_do_not_matter(order: list[int], signs: list[float]) -> None:
     factors = some_factors(300)
     codes = blurred(factors)
-    before = beta_vae(codes, factors, learned=200, tested=100)
-    after = beta_vae(codes[:, order] * signs, factors, learned=200, tested=100)
+    before = beta_vae(codes, factors, train_examples=200, test_examples=100)
+    after = beta_vae(codes[:, order] * signs, factors, train_examples=200, test_examples=100)
     # The optimum is the same; rounding on the way may move an example on the border.
     assert abs(after.score - before.score) <= 1 / 100
     np.testing.assert_array_equal(after.matrix, before.matrix[order])  # type: ignore[index]
@@ -182,30 +182,31 @@ def test_order_and_sign_of_latents_do_not_matter(order: list[int], signs: list[f
 def test_the_seed_decides_the_examples() -> None:
     factors = some_factors()
     first, again, other = (
-        beta_vae(blurred(factors), factors, learned=200, tested=100, seed=seed).matrix for seed in (0, 0, 1)
+        beta_vae(blurred(factors), factors, train_examples=200, test_examples=100, seed=seed).matrix
+        for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
 
-def test_one_factor_alone_is_refused() -> None:
+def test_a_single_factor_is_refused() -> None:
     factors = some_factors()
-    with pytest.raises(DataError, match="needs at least 2, got 'factor 0' alone"):
+    with pytest.raises(DataError, match=r"at least 2.*'factor 0'"):
         beta_vae(blurred(factors), factors[:, 0])
 
 
 def test_two_factors_are_enough() -> None:
     factors = some_factors()[:, :2]
-    score = beta_vae(perfect(factors), factors, learned=500, tested=200)
+    score = beta_vae(perfect(factors), factors, train_examples=500, test_examples=200)
     assert (score.score, score.parts["chance"]) == (1, 0.5)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"learned": 2}, "learned must be a whole number of at least 3, got 2"),
-        ({"tested": 0}, "tested must be a whole number of at least 1, got 0"),
-        ({"batch": 0.5}, "batch must be a whole number of at least 1, got 0.5"),
+        ({"train_examples": 2}, "train_examples.*at least 3"),
+        ({"test_examples": 0}, "test_examples"),
+        ({"batch": 0.5}, "batch"),
     ],
 )
 def test_a_wrong_setting_is_named(wrong: dict, message: str) -> None:

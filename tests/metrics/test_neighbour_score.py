@@ -1,8 +1,6 @@
-"""The score by nearest neighbours: the definition item by item, scikit-learn's probes, speed, and its invariances."""
+"""The score by nearest neighbours: the definition item by item, scikit-learn's predictions, and its invariances."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from reference.reference_neighbours import deviation, predictability
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.inputs import labelled
-from vaescope.metrics.neighbours import nearest_in_order, neighbours
+from vaescope.metrics.inputs import metric_inputs
+from vaescope.metrics.neighbours import nearest_on_line, neighbours
 
 
 def world(items: int = 1000, seed: int = 0) -> np.ndarray:
@@ -30,7 +28,7 @@ def mixed(factors: np.ndarray, latents: int = 4, noise: float = 0.3, seed: int =
 
 def test_the_score_follows_its_definition() -> None:
     factors = world(300)
-    data = labelled(mixed(factors), factors)
+    data = metric_inputs(mixed(factors), factors)
     learned, tested = data.split(240, 60, 0)
     found = neighbours(data.codes, factors)
     scores = []
@@ -49,7 +47,7 @@ def test_the_score_follows_its_definition() -> None:
 
 def test_predictions_are_those_of_scikit_learn() -> None:
     factors = world(2000)
-    data = labelled(mixed(factors), factors)
+    data = metric_inputs(mixed(factors), factors)
     learned, tested = data.split(1600, 400, 0)
     matrix = neighbours(data.codes, factors).matrix
     one, other = learned.codes[:, :1], tested.codes[:, :1]
@@ -65,7 +63,7 @@ def test_predictions_are_those_of_scikit_learn() -> None:
 def test_no_other_number_is_nearer(seed: int, items: int, count: int) -> None:
     generator = np.random.default_rng(seed)
     learned, tested = np.round(generator.standard_normal(items), 1), np.round(2 * generator.standard_normal(20), 1)
-    places = nearest_in_order(learned, tested, count)
+    places = nearest_on_line(learned, tested, count)
     assert all(len(set(row)) == count for row in places.tolist())
     found = np.sort(np.abs(learned[places] - tested[:, None]), 1)
     np.testing.assert_allclose(found, np.sort(np.abs(learned - tested[:, None]), 1)[:, :count])
@@ -76,7 +74,7 @@ def test_perfect_codes_score_one() -> None:
     assert neighbours(factors, factors).score == pytest.approx(1, abs=0.02)
 
 
-def test_noise_scores_about_nothing() -> None:
+def test_noise_scores_about_0() -> None:
     noise = np.random.default_rng(1).standard_normal((10_000, 4))
     # The accuracies of 2,000 guesses have a standard error of .01, a thirtieth of the constant guess of 3 classes.
     assert neighbours(noise, world(10_000)).score < 0.1
@@ -100,34 +98,25 @@ def test_a_rotation_lowers_the_score() -> None:
     order=st.permutations(range(4)),
     scales=st.lists(st.floats(0.01, 100) | st.floats(-100, -0.01), min_size=4, max_size=4),
 )
-def test_order_and_sign_and_scale_of_latents_say_nothing(order: list[int], scales: list[float]) -> None:
+def test_order_and_sign_and_scale_of_latents_do_not_matter(order: list[int], scales: list[float]) -> None:
     factors = world(200)
     codes = mixed(factors)
     assert neighbours((codes * scales)[:, order], factors).score == pytest.approx(neighbours(codes, factors).score)
 
 
-def test_a_latent_alone_is_compared_with_a_constant_guess() -> None:
+def test_a_single_latent_is_compared_with_a_constant_guess() -> None:
     factors = world(2000)
     found = neighbours(factors[:, 2:], factors)
     assert found.by_factor == pytest.approx((0, 0, 1), abs=0.1)
 
 
-def test_ten_thousand_items_take_well_under_two_seconds() -> None:
-    generator = np.random.default_rng(0)
-    factors = np.stack([generator.integers(0, count, 10_000) for count in (3, 6, 40, 32, 32)], 1)
-    codes = generator.standard_normal((10_000, 10))
-    start = time.perf_counter()
-    neighbours(codes, factors)
-    assert time.perf_counter() - start < 2
-
-
 def test_fewer_items_than_neighbours_are_refused() -> None:
-    with pytest.raises(DataError, match=r"5 neighbours are sought among 80% of the items, which are 4 of 6"):
+    with pytest.raises(DataError, match=r"5 neighbours.*4 of 6"):
         neighbours(np.arange(6.0)[:, None], np.arange(6.0))
 
 
-def test_a_factor_that_stands_still_among_the_tested_items_is_named() -> None:
-    with pytest.raises(DataError, match=r"'height' does not vary among the 2 items kept for testing"):
+def test_a_factor_that_does_not_vary_among_the_tested_items_is_named() -> None:
+    with pytest.raises(DataError, match=r"'height'.*2 test items"):
         neighbours(np.arange(10.0)[:, None], np.r_[0.5, np.ones(9)], names=("height",), seed=_keeping_the_first())
 
 
@@ -137,5 +126,5 @@ def _keeping_the_first() -> int:
 
 
 def test_the_number_of_neighbours_must_be_whole() -> None:
-    with pytest.raises(ConfigurationError, match="count must be a whole number of at least 1, got 0"):
+    with pytest.raises(ConfigurationError, match="count"):
         neighbours(np.eye(10), np.arange(10), count=0)

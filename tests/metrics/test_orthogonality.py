@@ -1,10 +1,8 @@
-"""Orthogonality of decoders: every signed permutation, the paper's random decoders, and all of our models."""
+"""Orthogonality of decoders: every signed permutation and the paper's random decoders."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,19 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from reference import reference_orthogonality
-from vaescope.data import Dataset, open_dataset
-from vaescope.data.arrays import from_array
-from vaescope.encoding import encode
-from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.likelihoods import Gaussian
+from vaescope.errors import ConfigurationError, DataError
+from vaescope.metrics import Decoder
 from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
-from vaescope.models import MODELS, Architecture, Linear
-from vaescope.nets import MLP, Conv
-
-SMALL = MLP((8,), (8,), decoder_activation="tanh")
 
 
-def affine(matrix: np.ndarray) -> Any:
+def affine(matrix: np.ndarray) -> Callable[[Tensor], Tensor]:
     """A decoder with this Jacobian everywhere."""
     weights = torch.from_numpy(np.asarray(matrix, dtype=np.float64))
     return lambda z: z @ weights.T
@@ -44,12 +35,6 @@ def rotation(size: int, seed: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((size, size)))[0]
 
 
-def images(items: int = 40) -> Dataset:
-    generator = np.random.default_rng(0)
-    pixels = generator.integers(0, 256, (items, 1, 8, 8), dtype=np.uint8)
-    return from_array(pixels, labels=generator.integers(0, 3, items), factors=generator.integers(0, 4, (items, 2)))
-
-
 @pytest.mark.parametrize("latents", [1, 2, 3, 4, 5])
 def test_the_distance_is_to_the_nearest_of_all_signed_permutations(latents: int) -> None:
     generator = np.random.default_rng(latents)
@@ -58,17 +43,19 @@ def test_the_distance_is_to_the_nearest_of_all_signed_permutations(latents: int)
         assert distance(matrix) == pytest.approx(reference_orthogonality.distance(matrix), abs=1e-9)
 
 
-def test_the_jacobian_is_that_of_the_decoder_at_each_code() -> None:
-    """Central differences are good to about 1e-9 here."""
+def curved() -> tuple[Callable[[Tensor], Tensor], np.ndarray]:
+    """A decoder whose Jacobian differs from code to code, and codes."""
     generator = np.random.default_rng(0)
     first, second = (torch.from_numpy(generator.standard_normal(shape)) for shape in ((6, 3), (7, 6)))
-    codes = generator.standard_normal((5, 3))
+    return lambda z: torch.tanh(z @ first.T) @ second.T, generator.standard_normal((5, 3))
 
-    def decoder(z: Tensor) -> Tensor:
-        return torch.tanh(z @ first.T) @ second.T
+
+def test_the_jacobian_is_that_of_the_decoder_at_each_code() -> None:
+    """Central differences are good to about 1e-9 here."""
+    decoder, codes = curved()
 
     def one(z: np.ndarray) -> np.ndarray:
-        return np.tanh(first.numpy() @ z) @ second.numpy().T
+        return decoder(torch.from_numpy(z)[None])[0].numpy()
 
     jacobians = [reference_orthogonality.jacobian(one, code) for code in codes]
     distances = [reference_orthogonality.distance(matrix) for matrix in jacobians]
@@ -142,9 +129,9 @@ def test_columns_of_zeros_are_left_out_of_the_cosine_and_counted() -> None:
 
 def test_a_decoder_of_one_latent_has_no_columns_to_compare() -> None:
     assert distance(np.ones((5, 1))) == 0
-    with pytest.raises(DataError, match="two latents that the decoder uses"):
+    with pytest.raises(DataError, match="at least 2 latents"):
         column_orthogonality(affine(np.ones((5, 1))), np.zeros((4, 1)))
-    with pytest.raises(DataError, match="two latents that the decoder uses"):
+    with pytest.raises(DataError, match="at least 2 latents"):
         column_orthogonality(affine(np.zeros((5, 3))), np.zeros((4, 3)))
 
 
@@ -164,130 +151,69 @@ def test_the_baseline_has_the_size_of_the_decoder_and_depends_on_the_seed_alone(
     assert random_decoder_baseline(30, 4, 500, 5) != random_decoder_baseline(30, 4, 500, 6)
 
 
-def test_a_thousand_items_of_784_dimensions_take_seconds() -> None:
-    model = Architecture(net=MLP((400,), (500, 500), "relu", "tanh")).build((1, 28, 28), 6, 0)
-    data = open_dataset(np.random.default_rng(0).integers(0, 256, (1200, 1, 28, 28), dtype=np.uint8))
-    began = time.perf_counter()
-    found = distance_to_orthogonality(model, data)
-    assert time.perf_counter() - began < 10
-    assert "1000 items" in found.estimator
-    assert 1 < found.score < found.parts["baseline"]
-
-
 def test_many_items_are_differentiated_few_at_a_time_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = images()
-    model = Architecture(net=SMALL).build((1, 8, 8), 3, 0)
-    whole = distance_to_orthogonality(model, data)
-    monkeypatch.setattr("vaescope.metrics.orthogonality.NUMBERS", 64 * 3 * 7)
-    assert distance_to_orthogonality(model, data).score == pytest.approx(whole.score, abs=1e-6)
+    decoder, codes = curved()
+    whole = distance_to_orthogonality(decoder, codes)
+    monkeypatch.setattr("vaescope.metrics.decoders.MAX_JACOBIAN_ENTRIES", 7 * 3 * 2)
+    assert distance_to_orthogonality(decoder, codes).score == pytest.approx(whole.score, abs=1e-9)
 
 
-def described(name: str, net: Any = SMALL, **parts: Any) -> Architecture:
-    posterior = "deterministic" if name == "autoencoder" else "diagonal"
-    return Architecture(name, net, posterior, condition={"conditional": 3, "identifiable": 2}.get(name, 0), **parts)
+def test_a_condition_is_passed_with_the_code_of_its_item() -> None:
+    codes = np.random.default_rng(0).standard_normal((6, 2))
+    conditions = torch.rand(6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def function(z: Tensor, condition: Tensor) -> Tensor:
+        return torch.stack([z[:, 0], z[:, 0] * condition[:, 0] + z[:, 1], condition[:, 2]], 1)
+
+    matrices = [np.array([[1, 0], [share, 1], [0, 0]]) for share in conditions[:, 0].tolist()]
+    expected = [reference_orthogonality.distance(matrix) for matrix in matrices]
+    decoder = Decoder(function, conditions)
+    assert distance_to_orthogonality(decoder, codes).score == pytest.approx(np.mean(expected), abs=1e-9)
+    some = {distance_to_orthogonality(decoder, codes, items=1, seed=seed).score for seed in range(20)}
+    assert sorted(some) == pytest.approx(sorted(expected), abs=1e-9)
+    with pytest.raises(DataError, match="6 conditions and 5 codes"):
+        distance_to_orthogonality(decoder, codes[:5])
 
 
-@pytest.mark.parametrize("net", [SMALL, Conv((4, 2), (4, 8), 16)], ids=["mlp", "conv"])
-@pytest.mark.parametrize("name", sorted(MODELS))
-def test_every_model_is_differentiated_at_its_means_told_what_it_must_be(name: str, net: Any) -> None:
-    """Against the Jacobian that reverse mode finds, item by item."""
-    model: Any = described(name, net).build((1, 8, 8), 4, 0).double()
-    data = images(6)
-    codes = encode(model, data)
-    told = nn.functional.one_hot(codes.labels.long(), 3).double() if name == "conditional" else None
-    expected = []
-    for place, mean in enumerate(codes.mean):
-        given = () if told is None else (told[place, None],)
-        matrix = torch.autograd.functional.jacobian(
-            lambda z, given=given: model.decode(z[None], *given).mean.flatten(), mean
-        )
-        expected.append(reference_orthogonality.distance(matrix.detach().numpy()))
-    assert distance_to_orthogonality(model, data).score == pytest.approx(np.mean(expected), abs=1e-7)
-    assert distance_to_orthogonality(model, codes).score == pytest.approx(np.mean(expected), abs=1e-7)
-    assert all(parameter.grad is None for parameter in model.parameters())
+def test_latents_that_a_decoder_does_not_use_are_left_out() -> None:
+    matrix = np.random.default_rng(0).standard_normal((9, 4))
+    found = distance_to_orthogonality(Decoder(affine(matrix), latents=(0, 3)), np.zeros((3, 4)))
+    assert found.score == pytest.approx(reference_orthogonality.distance(matrix[:, [0, 3]]), abs=1e-9)
+    assert found.latents == (0, 3)
 
 
-def test_the_label_changes_the_jacobian_of_a_conditional_model() -> None:
-    model = described("conditional").build((1, 8, 8), 4, 0)
-    codes = encode(model, images())
-    other = replace(codes, labels=(codes.labels + 1) % 3)
-    assert distance_to_orthogonality(model, codes).score != distance_to_orthogonality(model, other).score
-    with pytest.raises(DataError, match="a label below 3 for every item, it has none"):
-        distance_to_orthogonality(model, replace(codes, labels=None))
-    with pytest.raises(DataError, match="a label below 3 for every item, got 3"):
-        distance_to_orthogonality(model, replace(codes, labels=codes.labels + 1))
-
-
-def test_the_jacobian_of_the_logits_is_another() -> None:
-    model: Any = described("vae").build((1, 8, 8), 4, 0)
-    data = images()
-    codes = encode(model, data)
-    found = {of: distance_to_orthogonality(model, data, of=of) for of in ("mean", "logits")}
-    assert found["mean"].score != pytest.approx(found["logits"].score, abs=1e-3)
-    assert found["logits"].score == pytest.approx(distance_to_orthogonality(model.decoder, codes).score, abs=1e-6)
-    assert "logits" in found["logits"].estimator
-
-
-def test_latents_that_are_masked_out_are_not_the_models() -> None:
-    model: Any = described("vae").build((1, 8, 8), 4, 0).double()
-    model.latent_mask[2:] = 0
-    codes = encode(model, images(5))
-    jacobians = [
-        torch.autograd.functional.jacobian(lambda z: model.decode(z[None]).mean.flatten(), mean)[:, :2]
-        for mean in codes.mean
-    ]
-    found = distance_to_orthogonality(model, codes)
-    expected = np.mean([reference_orthogonality.distance(matrix.detach().numpy()) for matrix in jacobians])
-    assert found.score == pytest.approx(expected, abs=1e-7)
-    assert found.latents == (0, 1)
-
-
-def test_a_linear_vae_in_closed_form_is_orthogonal() -> None:
-    x = np.random.default_rng(0).standard_normal((300, 8)) * np.arange(1, 9) @ rotation(8, 1)
-    for latents in (3, 8):
-        model = Linear.fit(x, latents, gamma=5.0)
-        assert distance_to_orthogonality(model, x).score == pytest.approx(0, abs=1e-9)
-        assert column_orthogonality(model, x).score == pytest.approx(0, abs=1e-9)
-    assert column_orthogonality(model, x).parts["passive"] == float((~model.active).sum()) > 0
+def test_a_module_is_differentiated_in_the_type_of_its_parameters() -> None:
+    module = nn.Linear(3, 5)
+    found = distance_to_orthogonality(module, np.zeros((2, 3)))
+    matrix = module.weight.detach().double().numpy()
+    assert found.score == pytest.approx(reference_orthogonality.distance(matrix), abs=1e-6)
 
 
 def test_items_are_drawn_by_the_seed() -> None:
-    model = described("vae").build((1, 8, 8), 4, 0)
-    data = images()
-    first, again, other = (distance_to_orthogonality(model, data, items=5, seed=seed).score for seed in (0, 0, 1))
+    decoder, codes = curved()
+    first, again, other = (distance_to_orthogonality(decoder, codes, items=2, seed=seed).score for seed in (0, 0, 1))
     assert first == again != other
-    codes = encode(model, data)
-    assert distance_to_orthogonality(model, codes, items=5).score != distance_to_orthogonality(model, codes).score
+    assert "2 items" in distance_to_orthogonality(decoder, codes, items=2).estimator
 
 
 def test_the_interval_is_that_of_a_mean_over_items() -> None:
-    model = described("vae").build((1, 8, 8), 4, 0)
-    found = distance_to_orthogonality(model, images())
+    decoder, codes = curved()
+    found = distance_to_orthogonality(decoder, codes)
     assert found.interval is not None
-    error = found.parts["spread"] / np.sqrt(39)
+    error = found.parts["spread"] / np.sqrt(len(codes) - 1)
     assert found.interval == pytest.approx((found.score - 1.96 * error, found.score + 1.96 * error), abs=1e-9)
-    assert distance_to_orthogonality(model, images(), items=1).interval is None
+    assert distance_to_orthogonality(decoder, codes, items=1).interval is None
 
 
 def test_what_cannot_be_differentiated_is_refused() -> None:
-    model = described("vae", likelihood=Gaussian()).build((1, 8, 8), 4, 0)
-    data = images()
     codes = np.zeros((3, 2))
-    with pytest.raises(ConfigurationError, match="of 'logits' is for a Bernoulli likelihood"):
-        distance_to_orthogonality(model, data, of="logits")
-    with pytest.raises(UnknownNameError, match="of must be one of logits, mean; got 'means'"):
-        distance_to_orthogonality(model, data, of="means")
-    with pytest.raises(ConfigurationError, match="of 'logits' is for our models"):
-        column_orthogonality(affine(np.eye(2)), codes, of="logits")
-    with pytest.raises(DataError, match=r"the 4 latents of the model, got shape \(40, 3\)"):
-        distance_to_orthogonality(model, encode(described("vae").build((1, 8, 8), 3, 0), data))
-    with pytest.raises(DataError, match="a function from codes to items, got int"):
-        distance_to_orthogonality(3, codes)
-    with pytest.raises(DataError, match=r"items x latents, got the shape \(3,\)"):
+    with pytest.raises(DataError, match="got int"):
+        distance_to_orthogonality(3, codes)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"items x latents.*\(3,\)"):
         distance_to_orthogonality(affine(np.eye(2)), codes[:, 0])
-    with pytest.raises(DataError, match=r"one row for each of 1 codes, got the shape \(1,\)"):
+    with pytest.raises(DataError, match=r"1 codes.*\(1,\)"):
         distance_to_orthogonality(lambda z: z.sum(1), codes)
-    with pytest.raises(DataError, match="must be finite, that of code 0 is not"):
+    with pytest.raises(DataError, match=r"finite.*code 0"):
         distance_to_orthogonality(lambda z: z.sqrt(), codes)
-    with pytest.raises(ConfigurationError, match="items must be a whole number"):
+    with pytest.raises(ConfigurationError, match="items"):
         distance_to_orthogonality(affine(np.eye(2)), codes, items=0)

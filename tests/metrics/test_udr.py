@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.metrics.udr import pairs, udr
+from vaescope.metrics.udr import pair_scores, udr
 from vaescope.regime import collapse
 
 Table = list[list[float]]
@@ -112,7 +112,7 @@ def test_scores_are_those_of_plain_loops(method: str, error: float) -> None:
 
 def test_two_models_are_a_pair_in_both_directions() -> None:
     models = some_models(count=2)
-    found = pairs(models)
+    found = pair_scores(models)
     assert found.scores[0, 1] == pytest.approx(found.scores[1, 0], abs=1e-12)
     assert udr(models).score == pytest.approx(found.scores[0, 1], abs=1e-12)
     np.testing.assert_array_equal(np.diagonal(found.scores), 0)
@@ -149,7 +149,7 @@ def test_noise_scores_about_0(method: str) -> None:
     assert udr([(generator.standard_normal((1000, 10)), np.ones(10)) for _ in range(5)], method=method).score < 0.03
 
 
-def test_a_model_that_is_alone_with_its_latents_is_found() -> None:
+def test_a_model_that_shares_no_latents_is_found() -> None:
     generator = np.random.default_rng(0)
     codes = generator.standard_normal((500, 4))
     odd = codes @ np.linalg.qr(generator.standard_normal((4, 4)))[0]
@@ -162,7 +162,7 @@ def test_latents_that_are_not_informative_are_left_out() -> None:
     only = [(codes[:, rates > 0.01], rates[rates > 0.01]) for codes, rates in models]
     assert udr(models) == udr(only)
     assert udr(models).score != udr(models, threshold=0).score
-    assert pairs(models).informative == ((0, 1, 2), (0, 2, 3), (0, 1), (1, 2, 3))
+    assert pair_scores(models).informative == ((0, 1, 2), (0, 2, 3), (0, 1), (1, 2, 3))
 
 
 def test_the_divergence_of_a_representation_is_its_own() -> None:
@@ -173,7 +173,7 @@ def test_the_divergence_of_a_representation_is_its_own() -> None:
         variance = torch.tensor([0.1, 1.0, 0.1]).double().expand(200, 3)
         representations.append(Representation(mean, variance, mean))
         given_rates.append((mean, collapse(representations[-1]).rates))
-    assert pairs(representations).informative == ((0, 2),) * 3
+    assert pair_scores(representations).informative == ((0, 2),) * 3
     assert udr(representations) == udr(given_rates)
 
 
@@ -198,7 +198,7 @@ def test_a_latent_that_does_not_vary_resembles_nothing() -> None:
     codes = generator.standard_normal((100, 2))
     still = np.stack((codes[:, 0], np.full(100, 0.1)), axis=1)
     for method, best in (("spearman", 1.0), ("lasso", 0.9)):
-        found = pairs([(still, np.ones(2)), (codes[:, :1], np.ones(1))], method=method)
+        found = pair_scores([(still, np.ones(2)), (codes[:, :1], np.ones(1))], method=method)
         # Their latent is found; of ours, one of two is.
         assert found.scores[0, 1] == pytest.approx((best + best / 2) / 2, abs=1e-6)
 
@@ -225,12 +225,12 @@ def test_monotonic_changes_of_a_latent_do_not_matter_to_ranks(order: list[int], 
 @pytest.mark.parametrize(
     ("models", "message"),
     [
-        ([(np.zeros((5, 2)), np.ones(2))], "there must be at least 2, got 1"),
-        ([(np.zeros((5, 2)), np.ones(2)), (np.zeros((4, 2)), np.ones(2))], r"the same items, at least 2, got \[5, 4\]"),
-        ([(np.zeros((5, 2)), np.ones(2)), np.zeros((5, 2))], r"model 1 must be a Representation or a pair"),
-        ([(np.zeros((5, 2)), np.ones(3))] * 2, r"model 0 must have a mean of items x latents"),
-        ([(np.full((5, 2), np.nan), np.ones(2))] * 2, "model 0 must have finite means"),
-        ([(np.full((5, 2), "a"), np.ones(2))] * 2, "mean of model 0 must hold real numbers"),
+        ([(np.zeros((5, 2)), np.ones(2))], "at least 2.*got 1"),
+        ([(np.zeros((5, 2)), np.ones(2)), (np.zeros((4, 2)), np.ones(2))], r"\[5, 4\]"),
+        ([(np.zeros((5, 2)), np.ones(2)), np.zeros((5, 2))], "model 1.*ndarray"),
+        ([(np.zeros((5, 2)), np.ones(3))] * 2, r"model 0.*\(5, 2\) and \(3,\)"),
+        ([(np.full((5, 2), np.nan), np.ones(2))] * 2, "model 0.*finite"),
+        ([(np.full((5, 2), "a"), np.ones(2))] * 2, "mean of model 0"),
     ],
 )
 def test_bad_models_are_named(models: list, message: str) -> None:
@@ -240,9 +240,9 @@ def test_bad_models_are_named(models: list, message: str) -> None:
 
 def test_a_wrong_setting_is_named() -> None:
     models = some_models()
-    with pytest.raises(UnknownNameError, match="method must be one of lasso, spearman; got 'pearson'"):
+    with pytest.raises(UnknownNameError, match="'pearson'"):
         udr(models, method="pearson")
-    with pytest.raises(ConfigurationError, match="items must be a whole number of at least 2, got 1"):
+    with pytest.raises(ConfigurationError, match="items"):
         udr(models, items=1)
-    with pytest.raises(DataError, match="a name of its own for each of 4 models"):
+    with pytest.raises(DataError, match="4 models"):
         udr(models, names=["a", "b", "b", "c"])

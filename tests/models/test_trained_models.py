@@ -23,7 +23,7 @@ from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.runs import Run, fit
-from vaescope.training import Member, Plan, Row, Trainer
+from vaescope.training import HistoryRow, Member, Plan, Trainer
 
 NETS = {"mlp": MLP((24,), (24,), "tanh", "tanh"), "conv": Conv((4, 2), (4, 8), 16)}
 CLASSES, COLUMNS = 3, 5
@@ -69,16 +69,16 @@ def variants() -> Iterator[Any]:
 
 def trained(
     described: Architecture, members: tuple[Member, ...], data: Dataset, **plan: Any
-) -> tuple[Trainer, list[Row]]:
+) -> tuple[Trainer, list[HistoryRow]]:
     settings = {"steps": 20, "batch": 16, "log_every": 10, "evaluate_every": 10, "monitor_every": 10, **plan}
     trainer = Trainer(described, members, Plan(**settings), *data.split(0.2))
-    rows: list[Row] = []
+    rows: list[HistoryRow] = []
     while not trainer.finished:
         rows += trainer.advance()
     return trainer, rows
 
 
-def losses(rows: list[Row], split: str, member: int = 0) -> list[float]:
+def losses(rows: list[HistoryRow], split: str, member: int = 0) -> list[float]:
     return [row.values["loss"] for row in rows if (row.split, row.member) == (split, member)]
 
 

@@ -75,8 +75,8 @@ def test_all_layers_but_the_output_are_followed_by_relu() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kernels": (4, 4)}, r"of one length, at least 1, got \(4, 4\) and \(32, 32, 64, 64\)"),
-        ({"kernels": (), "channels": ()}, "of one length, at least 1"),
+        ({"kernels": (4, 4)}, r"same length of at least 1, got \(4, 4\) and \(32, 32, 64, 64\)"),
+        ({"kernels": (), "channels": ()}, "same length"),
         ({"kernels": (4, 4, 3, 2)}, r"kernels must be even, got \(4, 4, 3, 2\)"),
         ({"kernels": (4, 4, 0, 2)}, "kernels must be whole numbers of at least 1"),
         ({"kernels": (4, 4, -2, 2)}, "kernels must be whole numbers of at least 1"),

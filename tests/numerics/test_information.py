@@ -101,7 +101,7 @@ def test_a_latent_that_does_not_vary_shares_nothing() -> None:
 
 def test_a_matrix_that_is_no_covariance_is_named() -> None:
     matrix = torch.tensor([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]], dtype=torch.float64)
-    with pytest.raises(DataError, match=r"must have no negative eigenvalue, got -0\.8"):
+    with pytest.raises(DataError, match=r"negative eigenvalue, got -0\.8"):
         information.total_correlation(matrix)
 
 
@@ -168,5 +168,5 @@ def test_independent_counts_share_exactly_nothing() -> None:
 def test_the_average_is_over_pairs_of_different_latents() -> None:
     matrix = torch.tensor([[9.0, 1.0, 2.0], [1.0, 9.0, 3.0], [2.0, 3.0, 9.0]], dtype=torch.float64)
     assert information.averaged_mutual_information(matrix) == 2
-    with pytest.raises(DataError, match="needs at least 2, got 1"):
+    with pytest.raises(DataError, match="2 latents, got 1"):
         information.averaged_mutual_information(matrix[:1, :1])

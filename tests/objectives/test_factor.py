@@ -15,7 +15,6 @@ from vaescope.nets import MLP
 from vaescope.objectives import Beta, Context
 from vaescope.objectives.factor import SHUFFLE, Factor, critic_loss
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.critic import CRITIC, MODEL, Judge, WithCritic
 
 SMALL = (12, 12)
 ARCHITECTURE = Architecture(net=MLP((10,), (10,)), likelihood="gaussian")
@@ -58,24 +57,25 @@ def test_the_critic_learns_the_total_correlation_of_two_correlated_gaussians() -
 
 def test_the_model_and_the_critic_get_their_own_gradients_only() -> None:
     trainer = trained(Member(3, Factor(7.0, critic_widths=SMALL)), steps=5)
-    task, vector = trainer.task, trainer.state.parameters[0].clone().requires_grad_()
+    ensemble, vector = trainer.ensemble, trainer.state.parameters[0].clone().requires_grad_()
     x = trainer.data.batch(torch.arange(16)).double()
     generator = torch.Generator().manual_seed(1)
-    noise = {name: torch.randn(16, width, generator=generator).double() for name, width in task.noise.items()}
-    values = {name: value[0] for name, value in task.strengths.items()}
-    terms = task.terms(vector, task.masks[0], values, x, noise, torch.tensor(0))
+    noise = {name: torch.randn(16, width, generator=generator).double() for name, width in ensemble.noise.items()}
+    values = {name: value[0] for name, value in ensemble.inputs.strengths.items()}
+    terms = ensemble.terms(vector, {}, ensemble.inputs.masks[0], values, x, noise, torch.tensor(0))
     (whole,) = torch.autograd.grad(terms["loss"], vector, retain_graph=True)
     (critic,) = torch.autograd.grad(terms["critic"], vector, retain_graph=True)
     model_loss = terms["reconstruction"] + terms["rate"] + 7.0 * terms["total_correlation"]
     (model,) = torch.autograd.grad(model_loss, vector)
-    for name, part in task.layout.unpack(whole).items():
-        expected = task.layout.unpack(model if name.startswith(MODEL) else critic)[name]
-        torch.testing.assert_close(part, expected)
-        assert part.any(), name
-        if name.startswith(CRITIC):
-            assert not task.layout.unpack(model)[name].any()
-        else:
-            assert not task.layout.unpack(critic)[name].any()
+    of_loss, of_model, of_critic = (ensemble.layout.unpack(gradient) for gradient in (whole, model, critic))
+    for parts, own, others in (
+        (of_loss.model, of_model.model, of_critic.model),
+        (of_loss.critic, of_critic.critic, of_model.critic),
+    ):
+        for name, part in parts.items():
+            torch.testing.assert_close(part, own[name])
+            assert part.any(), name
+            assert not others[name].any(), name
 
 
 def test_members_of_an_ensemble_train_as_if_alone_and_the_critic_is_in_their_state() -> None:
@@ -107,10 +107,10 @@ def test_without_its_weight_the_model_is_the_vae() -> None:
 def test_the_critic_has_an_optimiser_of_its_own() -> None:
     still = trained(Member(3, Factor(1.0, 0.0, critic_widths=SMALL), 1e-3))
     begun = trained(Member(3, Factor(1.0, 0.0, critic_widths=SMALL), 1e-3), steps=1)
-    layout = still.task.layout
-    for name, weight in layout.unpack(still.state.parameters[0]).items():
-        same = torch.equal(weight, layout.unpack(begun.state.parameters[0])[name])
-        assert same == name.startswith(CRITIC), name
+    layout = still.ensemble.layout
+    ended, before = (layout.unpack(one.state.parameters[0]) for one in (still, begun))
+    assert all(torch.equal(weight, before.critic[name]) for name, weight in ended.critic.items())
+    assert not any(torch.equal(weight, before.model[name]) for name, weight in ended.model.items())
 
 
 def test_without_a_critic_it_says_how_to_train() -> None:
@@ -120,8 +120,7 @@ def test_without_a_critic_it_says_how_to_train() -> None:
     result = trainer.model()(x, noise)
     with pytest.raises(ConfigurationError, match="needs its critic"):
         Factor()(x, result, Context(torch.tensor(0), 10, torch.ones(3), noise))
-    assert Judge.of(trainer.task.module, {}) is None
-    assert not isinstance(trainer.task.module, WithCritic)
+    assert trainer.ensemble.critic is None
 
 
 @pytest.mark.parametrize("settings", [{"gamma": -1}, {"critic_rate": math.nan}, {"critic_widths": (0,)}])

@@ -26,7 +26,7 @@ from vaescope.objectives import (
     strengths,
     with_strengths,
 )
-from vaescope.training import Member, Plan, Row, Trainer
+from vaescope.training import HistoryRow, Member, Plan, Trainer
 
 # Two members each: one objective of other strengths.
 PAIRS: dict[str, tuple[Any, Any]] = {
@@ -110,11 +110,11 @@ def data() -> Dataset:
     return from_array(np.random.default_rng(0).normal(size=(60, 6)))
 
 
-def trained(members: tuple[Member, ...], data: Dataset) -> tuple[Trainer, list[Row]]:
+def trained(members: tuple[Member, ...], data: Dataset) -> tuple[Trainer, list[HistoryRow]]:
     architecture = Architecture(net=MLP((12,), (12,)), likelihood="gaussian")
     plan = Plan(30, 16, precision="float64", log_every=15, evaluate_every=15, monitor_every=0)
     trainer = Trainer(architecture, members, plan, *data.split(0.4))
-    rows: list[Row] = []
+    rows: list[HistoryRow] = []
     while not trainer.finished:
         rows += trainer.advance()
     return trainer, rows

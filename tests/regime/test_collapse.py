@@ -225,31 +225,31 @@ def test_the_share_below_begins_after_the_last_excess(values: list[float], wante
 GOOD = np.full((4, 2), 0.5)
 ZERO = np.zeros((4, 2))
 BAD: list[tuple[Any, tuple[Any, ...], str]] = [
-    (mutual_information_bound, (GOOD, GOOD, GOOD[:3]), r"sample must be of the shape of mean, \(4, 2\), got \(3, 2\)"),
-    (mutual_information_bound, (GOOD, ZERO, GOOD), "variance must be above 0 everywhere"),
+    (mutual_information_bound, (GOOD, GOOD, GOOD[:3]), r"sample .*shape.* \(4, 2\), got \(3, 2\)"),
+    (mutual_information_bound, (GOOD, ZERO, GOOD), "variance .*above 0"),
     (mutual_information_bound, (GOOD, -GOOD, GOOD), "variance must not be negative, got -0.5 for item 0, latent 0"),
     (mutual_information_bound, (GOOD, GOOD, GOOD * np.nan), "sample must be finite, got nan for item 0, latent 0"),
-    (mutual_information_bound, (GOOD[:1], GOOD[:1], GOOD[:1]), "at least 2 examples, got 1"),
+    (mutual_information_bound, (GOOD[:1], GOOD[:1], GOOD[:1]), "2 examples, got 1"),
     (mutual_information_bound, (GOOD, GOOD, "a"), "sample must hold real numbers, got type <U1"),
-    (delta_kl, (GOOD, ZERO), "variance must be above 0 for a finite divergence"),
-    (delta_kl, (GOOD, GOOD[:2]), "mean and variance must be of one shape"),
-    (rate_distortion, (float("nan"), 1), "rate must hold finite numbers"),
-    (rate_distortion, (1, []), "reconstruction must hold finite numbers, at least one"),
-    (point_of_total_collapse, ([1, 2], [3], 10), "one entry for each of at least one run, got 2, 1 and 2"),
-    (point_of_total_collapse, ([], [], 10), "at least one run, got 0, 0 and 0"),
-    (point_of_total_collapse, ([1], [11], 10), "whole numbers from 0 to latents, got 11 of 10"),
-    (point_of_total_collapse, ([1], [0.5], 10), "whole numbers from 0 to latents, got 0.5 of 10"),
-    (point_of_total_collapse, ([-1], [1], 10), "beta must be a finite number of at least 0, got -1"),
-    (share_below, ([0.1], [1, 2]), "of one length, at least 1, got 1 and 2"),
-    (share_below, ([], []), "of one length, at least 1, got 0 and 0"),
+    (delta_kl, (GOOD, ZERO), "variance .*above 0"),
+    (delta_kl, (GOOD, GOOD[:2]), "mean and variance .*shape"),
+    (rate_distortion, (float("nan"), 1), "rate .*finite"),
+    (rate_distortion, (1, []), "reconstruction .*at least one"),
+    (point_of_total_collapse, ([1, 2], [3], 10), "got 2, 1 and 2"),
+    (point_of_total_collapse, ([], [], 10), "got 0, 0 and 0"),
+    (point_of_total_collapse, ([1], [11], 10), "got 11 of 10"),
+    (point_of_total_collapse, ([1], [0.5], 10), "got 0.5 of 10"),
+    (point_of_total_collapse, ([-1], [1], 10), "beta .* got -1"),
+    (share_below, ([0.1], [1, 2]), "length.* got 1 and 2"),
+    (share_below, ([], []), "length.* got 0 and 0"),
     (share_below, ([0.1, 0.1], [2, 1]), "steps must increase"),
     (share_below, ([0.1], [0]), "end above 0, got 0 to 0"),
-    (share_below, ([float("nan")], [1]), "must be a finite number, got nan"),
+    (share_below, ([float("nan")], [1]), "finite.* got nan"),
 ]
 
 
 @pytest.mark.parametrize(("function", "arguments", "message"), BAD, ids=range(len(BAD)))
-def test_bad_input_gets_one_sentence(function: Any, arguments: tuple[Any, ...], message: str) -> None:
+def test_bad_input_is_named_in_one_line(function: Any, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(VaescopeError, match=message) as caught:
         function(*arguments)
     assert isinstance(caught.value, DataError | ConfigurationError)

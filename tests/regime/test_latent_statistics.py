@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from vaescope.codes.chunks import _release_pages
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.moments import Spread
-from vaescope.regime.statistics import BINS, InUnitsOfPrior, LatentStatistics
+from vaescope.regime.statistics import VARIANCE_BINS, LatentStatistics, PriorUnits
 
 ALPHA, EPSILON = 0.1, 0.01
 
@@ -60,7 +59,7 @@ def plain(mean: np.ndarray, variance: np.ndarray, prior: Any = None) -> dict[str
 
 
 @pytest.mark.parametrize("prior", [None, a_prior()])
-def test_every_statistic_is_that_of_a_plain_loop(prior: Any) -> None:
+def test_every_statistic_equals_a_plain_loop(prior: Any) -> None:
     mean, variance = some_codes()
     found, wanted = LatentStatistics.of(mean, variance, prior=prior, chunk=37), plain(mean, variance, prior)
     assert found.count == len(mean)
@@ -93,7 +92,7 @@ def same(one: LatentStatistics, two: LatentStatistics, tolerance: float = 1e-12)
 
 
 def _numbers_in(value: Any) -> list[Any]:
-    if isinstance(value, Spread | InUnitsOfPrior):
+    if isinstance(value, Spread | PriorUnits):
         return [number for part in vars(value).values() for number in _numbers_in(part)]
     return [value]
 
@@ -108,7 +107,7 @@ def cut_codes(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, list[int]]:
 
 @settings(max_examples=100, deadline=None)
 @given(cut_codes(), st.randoms(use_true_random=False))
-def test_chunks_cut_anywhere_and_merged_in_any_order_give_the_whole(
+def test_chunks_of_any_size_merged_in_any_order_give_the_same_statistics(
     data: tuple[np.ndarray, np.ndarray, list[int]], random: Any
 ) -> None:
     mean, variance, cuts = data
@@ -170,7 +169,7 @@ def test_a_prior_of_zero_and_one_changes_nothing() -> None:
     assert torch.equal(found.histogram, wanted.histogram)
 
 
-def test_chunks_may_bring_their_priors() -> None:
+def test_chunks_may_have_priors() -> None:
     (mean, variance), prior = some_codes(), a_prior()
     parts = [(mean[s], variance[s], (prior[0][s], prior[1][s])) for s in (slice(0, 80), slice(80, 200))]
     same(LatentStatistics.over(parts), LatentStatistics.of(mean, variance, prior=prior))
@@ -182,46 +181,27 @@ def test_a_variance_far_from_zero_keeps_its_digits() -> None:
     assert found.mean.variance.item() == pytest.approx(1.25, rel=1e-9)
 
 
-def test_variances_of_one_and_more_share_the_last_bin() -> None:
+def test_variances_of_at_least_one_share_the_last_bin() -> None:
     variance = np.array([[0.0], [0.05], [0.999], [1.0], [7.0]])
     counts = LatentStatistics.of(np.zeros_like(variance), variance).histogram[0].tolist()
-    assert len(counts) == BINS + 1
+    assert len(counts) == VARIANCE_BINS + 1
     assert (counts[0], counts[1], counts[19], counts[20]) == (1, 1, 1, 2)
 
 
-def test_a_memory_map_is_read_and_let_go_but_private_changes_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_a_memory_map_gives_the_statistics_of_its_array(mode: Any, tmp_path: Path) -> None:
     mean, variance = some_codes()
     for name, part in (("mean", mean), ("variance", variance)):
         np.save(tmp_path / f"{name}.npy", part)
-    wanted = LatentStatistics.of(mean, variance)
-    for mode in ("r", "r+", "c"):
-        pair = [np.load(tmp_path / f"{name}.npy", mmap_mode=mode) for name in ("mean", "variance")]
-        same(LatentStatistics.of(*pair, chunk=50), wanted)
-        same(
-            LatentStatistics.of(pair[0][::2], np.asarray(pair[1])[::2], chunk=50),
-            LatentStatistics.of(mean[::2], variance[::2]),
-        )
-    pair[0][:] = 5
-    _release_pages(pair[0])
-    assert (pair[0] == 5).all()
+    pair = [np.load(tmp_path / f"{name}.npy", mmap_mode=mode) for name in ("mean", "variance")]
+    same(LatentStatistics.of(*pair, chunk=50), LatentStatistics.of(mean, variance))
+    same(
+        LatentStatistics.of(pair[0][::2], np.asarray(pair[1])[::2], chunk=50),
+        LatentStatistics.of(mean[::2], variance[::2]),
+    )
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to read the resident memory")
-def test_pages_of_a_memory_map_are_handed_back(tmp_path: Path) -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    np.full((4_000_000, 4), 1.0, np.float32).tofile(tmp_path / "codes")
-    codes = np.memmap(tmp_path / "codes", np.float32, "r", shape=(4_000_000, 4))
-    before = resident()
-    codes.sum()
-    full = resident()
-    _release_pages(codes[10:])
-    assert full - before > 50e6
-    assert full - resident() > 50e6
-
-
-def test_statistics_that_differ_in_kind_are_not_merged() -> None:
+def test_statistics_with_different_options_are_not_merged() -> None:
     mean, variance = some_codes()
     one = LatentStatistics.of(mean, variance)
     others = {
@@ -235,10 +215,10 @@ def test_statistics_that_differ_in_kind_are_not_merged() -> None:
             one.merge(other)
 
 
-def test_a_bad_value_in_a_later_chunk_is_named_by_its_number_in_the_whole() -> None:
+def test_a_bad_value_is_named_by_its_number_over_all_chunks() -> None:
     mean, variance = some_codes()
     mean[123, 2] = np.nan
-    with pytest.raises(DataError, match="mean must be finite, got nan for item 123, latent 2"):
+    with pytest.raises(DataError, match="item 123, latent 2"):
         LatentStatistics.of(mean, variance, chunk=50)
     with pytest.raises(DataError, match="item 123, latent 2"):
         LatentStatistics.over([(mean[:100], variance[:100]), (mean[100:], variance[100:])])
@@ -251,6 +231,6 @@ def test_no_examples_are_refused(chunks: Any) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"epsilon": 0}, {"epsilon": "a"}, {"chunk": 0}, {"alpha": float("nan")}])
-def test_settings_outside_their_range_are_named(settings: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"^{next(iter(settings))} must be"):
+def test_an_option_out_of_range_is_named(settings: Any) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(settings))):
         LatentStatistics.of(*some_codes(), **settings)

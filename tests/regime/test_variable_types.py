@@ -267,41 +267,41 @@ def spoiled(value: float) -> np.ndarray:
 
 
 BAD: list[tuple[Any, dict[str, Any], str]] = [
-    ((GOOD, spoiled(-2.5)), {}, "must not be negative, got -2.5 for item 3, latent 1.* log-variance"),
+    ((GOOD, spoiled(-2.5)), {}, "negative.* -2.5 for item 3, latent 1.* log-variance"),
     ((spoiled(np.nan), GOOD), {}, "mean must be finite, got nan for item 3, latent 1"),
     ((GOOD, spoiled(np.inf)), {}, "variance must be finite, got inf for item 3, latent 1"),
     ((GOOD, spoiled(-np.inf)), {}, "variance must be finite, got -inf for item 3, latent 1"),
-    ((GOOD[:1], GOOD[:1]), {}, "at least 2 examples, got 1"),
+    ((GOOD[:1], GOOD[:1]), {}, "2 examples, got 1"),
     ((GOOD[:0], GOOD[:0]), {}, "at least one example, got none"),
-    ((GOOD, GOOD[:4]), {}, r"of one shape, items x latents, got \(5, 2\) and \(4, 2\)"),
-    ((GOOD[:, 0], GOOD[:, 0]), {}, r"mean must be a table, items x latents, got the shape \(5,\)"),
-    ((GOOD, GOOD[None]), {}, r"variance must be a table, items x latents, got the shape \(1, 5, 2\)"),
-    ((GOOD[:, :0], GOOD[:, :0]), {}, r"at least one latent, got the shape \(5, 0\)"),
-    (GOOD, {}, "codes must be a Representation or a pair .* got ndarray"),
-    ((GOOD, GOOD, GOOD), {}, "codes must be a Representation or a pair"),
-    (None, {}, "codes must be a Representation or a pair .* got NoneType"),
+    ((GOOD, GOOD[:4]), {}, r"shape.* \(5, 2\) and \(4, 2\)"),
+    ((GOOD[:, 0], GOOD[:, 0]), {}, r"mean .*table.* \(5,\)"),
+    ((GOOD, GOOD[None]), {}, r"variance .*table.* \(1, 5, 2\)"),
+    ((GOOD[:, :0], GOOD[:, :0]), {}, r"one latent.* \(5, 0\)"),
+    (GOOD, {}, "codes .*pair.* got ndarray"),
+    ((GOOD, GOOD, GOOD), {}, "codes .*pair"),
+    (None, {}, "codes .*pair.* got NoneType"),
     (([*GOOD.tolist()[:4], [1]], GOOD), {}, "mean must be a full table"),
-    ((GOOD.astype(complex), GOOD), {}, "mean must hold real numbers, got type complex128"),
-    ((GOOD, torch.ones(5, 2, dtype=torch.bool)), {}, "variance must hold real numbers, got type torch.bool"),
-    ((np.full((5, 2), "a"), GOOD), {}, "mean must hold real numbers, got type <U1"),
-    ((GOOD, GOOD), {"prior": GOOD}, r"prior must be a pair \(mean, variance\) of arrays, got ndarray"),
-    ((GOOD, GOOD), {"prior": (GOOD[:3], GOOD)}, r"prior mean must have the shape of mean, .* got the shape \(3, 2\)"),
-    ((GOOD, GOOD), {"prior": (GOOD, np.ones(3))}, r"prior variance must have .* 2 latents; got the shape \(3,\)"),
-    ((GOOD, GOOD), {"prior": (GOOD, spoiled(0))}, "prior variance must be above 0, got 0 for item 3, latent 1"),
+    ((GOOD.astype(complex), GOOD), {}, "mean .*real.* complex128"),
+    ((GOOD, torch.ones(5, 2, dtype=torch.bool)), {}, "variance .*real.* torch.bool"),
+    ((np.full((5, 2), "a"), GOOD), {}, "mean .*real.* <U1"),
+    ((GOOD, GOOD), {"prior": GOOD}, "prior .*pair.* got ndarray"),
+    ((GOOD, GOOD), {"prior": (GOOD[:3], GOOD)}, r"prior mean .*shape.* \(3, 2\)"),
+    ((GOOD, GOOD), {"prior": (GOOD, np.ones(3))}, r"prior variance .* 2 latents.* \(3,\)"),
+    ((GOOD, GOOD), {"prior": (GOOD, spoiled(0))}, "prior variance .*above 0.* item 3, latent 1"),
     ((GOOD, GOOD), {"prior": (GOOD[0], np.array([1.0, -1]))}, "prior variance .* negative, got -1 for latent 1"),
-    ((GOOD, GOOD), {"alpha": 0}, "alpha must lie strictly between 0 and 0.5, got 0"),
-    ((GOOD, GOOD), {"alpha": 0.5}, "alpha must lie strictly between 0 and 0.5, got 0.5"),
-    ((GOOD, GOOD), {"alpha": "a"}, "alpha must be a finite number, got 'a'"),
-    ((GOOD, GOOD), {"epsilon": -1}, "epsilon must be a finite number above 0, got -1"),
-    ((GOOD, GOOD), {"delta": 1}, "delta must lie strictly between 0 and 0.5, got 1"),
-    ((GOOD, GOOD), {"chunk": 0}, "chunk must be a whole number of at least 1, got 0"),
-    (LatentStatistics.of(GOOD, GOOD), {"alpha": 0.2}, "alpha must be 0.1, with which .* gathered, got 0.2"),
-    (LatentStatistics.of(GOOD, GOOD), {"prior": (GOOD, GOOD)}, "prior must be given where the statistics are gathered"),
+    ((GOOD, GOOD), {"alpha": 0}, "alpha .* 0.5, got 0"),
+    ((GOOD, GOOD), {"alpha": 0.5}, "alpha .* 0.5, got 0.5"),
+    ((GOOD, GOOD), {"alpha": "a"}, "alpha .* got 'a'"),
+    ((GOOD, GOOD), {"epsilon": -1}, "epsilon .*above 0, got -1"),
+    ((GOOD, GOOD), {"delta": 1}, "delta .* got 1"),
+    ((GOOD, GOOD), {"chunk": 0}, "chunk .* got 0"),
+    (LatentStatistics.of(GOOD, GOOD), {"alpha": 0.2}, "alpha must be 0.1.* got 0.2"),
+    (LatentStatistics.of(GOOD, GOOD), {"prior": (GOOD, GOOD)}, "prior .* LatentStatistics.of"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("codes", "settings", "message"), BAD, ids=range(len(BAD)))
-def test_bad_input_gets_one_sentence(codes: Any, settings: dict[str, Any], message: str) -> None:
+def test_bad_input_is_named_in_one_line(codes: Any, settings: dict[str, Any], message: str) -> None:
     setting = isinstance(codes, LatentStatistics) or settings.keys() & {"alpha", "epsilon", "delta", "chunk"}
     with pytest.raises(ConfigurationError if setting else DataError, match=message) as caught:
         variable_types(codes, **settings)

@@ -1,4 +1,4 @@
-"""Plots of training: the points in them, what is left out, and how large they are."""
+"""Plots of training: their points, what is omitted, and their size."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ def test_train_and_test_differ_in_more_than_colour() -> None:
     assert (train.mode, test.mode) == ("lines", "lines+markers")
 
 
-def test_only_many_decades_of_positive_values_make_a_logarithmic_axis() -> None:
+def test_an_axis_is_logarithmic_for_positive_values_over_many_decades() -> None:
     for values, kind in (([1.0, 1000.0], "linear"), ([1.0, 1001.0], "log"), ([-1.0, 1e6], "linear")):
         rows = [{"step": step, "split": "train", "loss": value} for step, value in enumerate(values)]
         assert drawn(history_plot(rows)).figure.layout.yaxis.type == kind
 
 
-def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
+def test_non_finite_values_are_omitted_and_counted() -> None:
     rows = [*ROWS, {"step": 4, "split": "train", "loss": math.nan, "reconstruction": math.inf}]
     plot = drawn(history_plot(rows))
     assert plot.figure.data[0].y == (12.0, 8.0, 7.0)
-    assert "Left out: 2 values that are not finite." in plot.sentence
-    assert "Left out" not in drawn(history_plot(ROWS)).sentence
+    assert "2 non-finite values" in plot.sentence
+    assert "Not shown" not in drawn(history_plot(ROWS)).sentence
 
 
-def test_thinning_keeps_both_ends_and_the_extremes() -> None:
+def test_downsampling_keeps_both_ends_and_the_extremes() -> None:
     values = np.sin(np.arange(7000.0)).tolist()
     values[3210], values[45] = 9.0, -9.0
     places = downsample(values)
@@ -96,7 +96,7 @@ def test_thinning_keeps_both_ends_and_the_extremes() -> None:
     assert downsample(values[:MAX_POINTS]) == list(range(MAX_POINTS))
 
 
-def test_long_histories_make_small_figures() -> None:
+def test_long_histories_give_small_figures() -> None:
     history = long_history()
     history += [
         {"step": step, "split": "probe", "active": step % 3, "mixed": step % 2, "passive": 5 - step % 3 - step % 2}
@@ -108,7 +108,7 @@ def test_long_histories_make_small_figures() -> None:
         assert len(figure.to_json()) < 300_000
 
 
-def test_rate_and_distortion_go_through_training_to_a_marked_end() -> None:
+def test_the_rate_distortion_path_ends_at_a_mark() -> None:
     plot = drawn(rate_distortion_plot(ROWS))
     way, end, held_out = plot.figure.data
     assert (way.x, way.y, way.customdata) == ((1.0, 2.0, 3.0), (11.0, 6.0, 4.0), (1, 2, 3))
@@ -119,9 +119,9 @@ def test_rate_and_distortion_go_through_training_to_a_marked_end() -> None:
     assert read_back(plot)[-1] == {"split": "test", "step": "2", "rate": "2.0", "reconstruction": "7.0"}
 
 
-def test_held_out_items_are_the_way_where_there_are_no_others() -> None:
+def test_the_path_is_that_of_held_out_items_if_there_are_no_others() -> None:
     plot = drawn(rate_distortion_plot([row for row in ROWS if row["split"] == "test"]))
-    assert [one.name for one in plot.figure.data] == ["through training", "end, held-out items"]
+    assert [one.name for one in plot.figure.data] == ["during training", "end, held-out items"]
     assert len(plot.rows) == 1
 
 
@@ -137,20 +137,20 @@ def test_counts_of_types_are_kept_where_they_change() -> None:
     assert areas["○ passive"].y == (2, 1, 1)
     assert all(one.line.shape == "hv" and one.stackgroup == "types" for one in plot.figure.data)
     assert len({one.fillpattern.shape for one in plot.figure.data}) == 3
-    assert "the counts have stood since step 4" in plot.sentence
+    assert "unchanged since step 4" in plot.sentence
 
 
-def test_the_sentence_says_whether_counts_still_change() -> None:
-    assert "they changed up to the last look" in drawn(types_over_training_plot(ROWS[:-1])).sentence
+def test_the_sentence_says_whether_counts_are_still_changing() -> None:
+    assert "still changing at the last check" in drawn(types_over_training_plot(ROWS[:-1])).sentence
     assert "the counts never changed" in drawn(types_over_training_plot(ROWS[:-2])).sentence
 
 
 @pytest.mark.parametrize("make", [history_plot, rate_distortion_plot, types_over_training_plot])
-def test_there_is_no_plot_of_nothing(make: Any) -> None:
+def test_an_empty_history_has_no_plot(make: Any) -> None:
     assert make([]) is None
 
 
-def test_there_is_no_plot_without_what_it_shows() -> None:
+def test_a_history_without_the_needed_terms_has_no_plot() -> None:
     assert history_plot([row for row in ROWS if row["split"] == "probe"]) is None
     assert rate_distortion_plot([{"step": 1, "split": "train", "loss": 1.0, "reconstruction": 1.0}]) is None
     still = [{"step": 1, "split": "train", "reconstruction": 1.0, "rate": 0.0}]
@@ -158,7 +158,7 @@ def test_there_is_no_plot_without_what_it_shows() -> None:
     assert types_over_training_plot(ROWS[:4]) is None
 
 
-def test_the_numbers_go_out_as_they_are_drawn() -> None:
+def test_the_csv_contains_the_points_of_the_figure() -> None:
     plot = drawn(history_plot(ROWS))
     rows = read_back(plot)
     assert len(rows) == sum(len(trace.x) for trace in plot.figure.data)
@@ -166,7 +166,7 @@ def test_the_numbers_go_out_as_they_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("make", [history_plot, rate_distortion_plot, types_over_training_plot])
-def test_figures_take_the_width_of_the_page_and_a_height_of_their_own(make: Any) -> None:
+def test_figures_have_a_fixed_height_and_the_width_of_the_page(make: Any) -> None:
     layout = make(ROWS).figure.layout
     assert (layout.autosize, layout.width) == (True, None)
     assert layout.height >= 200

@@ -1,4 +1,4 @@
-"""Pictures: pixels and counts that can be read back from the page."""
+"""Pictures: their pixels and counts, read back from the HTML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from vaescope.errors import DataError
-from vaescope.reporting.pictures import LARGEST, counts_of, grid, histogram_svg, picture, strip
+from vaescope.reporting.pictures import MAX_PIXELS, histogram_counts, histogram_svg, picture, picture_grid, strip
 
 RANDOM = np.random.default_rng(0)
 
@@ -31,7 +31,7 @@ def rounded(items: np.ndarray) -> np.ndarray:
     return np.floor(items.clip(0, 1) * 255 + 0.5).astype(np.uint8)
 
 
-def test_a_strip_of_grey_images_holds_their_rounded_pixels() -> None:
+def test_a_strip_of_grey_images_contains_their_rounded_pixels() -> None:
     items = RANDOM.random((4, 1, 5, 7))
     drawn = pixels(strip(items, (1, 5, 7), "four"))
     assert drawn.shape == (5, 4 * 8 - 1)
@@ -40,33 +40,33 @@ def test_a_strip_of_grey_images_holds_their_rounded_pixels() -> None:
     assert (drawn[:, 7::8] == 255).all()
 
 
-def test_a_strip_of_coloured_images_holds_their_rounded_pixels() -> None:
+def test_a_strip_of_colour_images_contains_their_rounded_pixels() -> None:
     items = RANDOM.random((3, 3, 6, 4))
     drawn = pixels(strip(items, (3, 6, 4), "three"))
     for place in range(3):
         assert np.array_equal(drawn[:, place * 5 : place * 5 + 4], rounded(np.moveaxis(items[place], 0, -1)))
 
 
-def test_flat_items_are_given_their_shape() -> None:
+def test_flat_items_are_reshaped() -> None:
     items = RANDOM.random((2, 1, 4, 4))
     assert strip(items.reshape(2, 16), (1, 4, 4), "two") == strip(items, (1, 4, 4), "two")
 
 
-def test_numbers_beyond_black_and_white_are_cut_off() -> None:
+def test_values_outside_0_to_1_are_clipped() -> None:
     drawn = pixels(picture(np.array([[[-1.0, 0.0], [1.0, 7.0]]]), (1, 2, 2), "one"))
     assert drawn.tolist() == [[0, 0], [255, 255]]
 
 
-def test_other_numbers_of_channels_are_averaged_and_the_text_says_so() -> None:
+def test_channels_other_than_1_or_3_are_averaged() -> None:
     items = RANDOM.random((2, 5, 3, 3))
     markup = strip(items, (5, 3, 3), "two")
     assert np.array_equal(pixels(markup)[:, :3], rounded(items[0].mean(0)))
-    assert attributes(markup)["alt"] == "two (each the mean over its 5 channels)"
+    assert attributes(markup)["alt"] == "two (mean over 5 channels)"
 
 
-def test_a_grid_has_rows_and_an_empty_end() -> None:
+def test_a_grid_fills_its_last_row_with_white() -> None:
     items = RANDOM.random((5, 1, 2, 2))
-    drawn = pixels(grid(items, (1, 2, 2), "five", columns=3))
+    drawn = pixels(picture_grid(items, (1, 2, 2), "five", columns=3))
     assert drawn.shape == (5, 8)
     assert np.array_equal(drawn[3:, 3:5], rounded(items[4, 0]))
     assert (drawn[3:, 6:] == 255).all()
@@ -75,7 +75,7 @@ def test_a_grid_has_rows_and_an_empty_end() -> None:
 @pytest.mark.parametrize(
     ("side", "height", "pixelated"), [(8, 48, True), (28, 56, True), (64, 48, False), (300, 48, False)]
 )
-def test_images_of_all_sizes_are_about_as_high_on_the_page(side: int, height: int, pixelated: bool) -> None:
+def test_images_of_all_sizes_have_similar_heights_on_the_page(side: int, height: int, pixelated: bool) -> None:
     found = attributes(strip(np.zeros((2, 1, side, side)), (1, side, side), "two"))
     assert int(found["height"]) == height
     assert ("pixels" in found["class"].split()) == pixelated
@@ -84,7 +84,7 @@ def test_images_of_all_sizes_are_about_as_high_on_the_page(side: int, height: in
 def test_large_images_are_reduced() -> None:
     drawn = pixels(picture(np.ones((3, 400, 200)), (3, 400, 200), "one"))
     assert drawn.shape == (80, 40, 3)
-    assert max(drawn.shape) <= LARGEST
+    assert max(drawn.shape) <= MAX_PIXELS
 
 
 def test_vectors_are_lines_from_light_to_dark() -> None:
@@ -99,27 +99,27 @@ def test_vectors_are_lines_from_light_to_dark() -> None:
     assert root.findtext("title") == "two vectors"
 
 
-def test_lines_keep_to_the_limits_they_are_given() -> None:
+def test_lines_use_the_given_limits() -> None:
     (path,) = ElementTree.fromstring(strip(np.array([[0.0, 1.0]]), (2,), "one", limits=(-1.0, 1.0))).iter("path")
     assert path.attrib["d"] == "M2.0 28.0L318.0 2.0"
 
 
 @pytest.mark.parametrize("items", [np.full((2, 3), 0.3), np.array([[0.1], [0.2]])])
-def test_level_lines_and_single_numbers_can_be_drawn(items: np.ndarray) -> None:
+def test_constant_vectors_and_single_numbers_can_be_drawn(items: np.ndarray) -> None:
     markup = strip(items, items.shape[1:], "two")
     assert markup.count("<path") == 2
     assert "nan" not in markup
 
 
-def test_counts_are_those_of_a_plain_loop() -> None:
+def test_counts_equal_those_of_a_plain_loop() -> None:
     values = [*RANDOM.normal(size=500).clip(-2.9, 3).tolist(), -3.0, 3.0, 0.0]
     expected = [0] * 21
     for value in values:
         expected[min(int((value + 3) / 6 * 21), 20)] += 1
-    assert counts_of(values, (-3, 3), 21) == tuple(expected)
+    assert histogram_counts(values, (-3, 3), 21) == tuple(expected)
 
 
-def test_bars_are_as_high_as_their_counts() -> None:
+def test_bar_heights_are_proportional_to_counts() -> None:
     root = ElementTree.fromstring(histogram_svg([0, 10, 5, 1000], "some words"))
     bars = next(path.attrib["d"] for path in root.iter("path") if path.attrib["class"] == "bars")
     heights = [-float(height) for height in re.findall(r"v(-[\d.]+)", bars)]
@@ -132,7 +132,7 @@ def test_a_histogram_of_nothing_is_empty(counts: list[int]) -> None:
     assert 'd=""' in histogram_svg(counts, "nothing")
 
 
-def test_words_are_escaped() -> None:
+def test_alternative_texts_are_escaped() -> None:
     for markup in (picture(np.zeros((1, 2, 2)), (1, 2, 2), '"<b>'), picture(np.zeros(2), (2,), '"<b>')):
         assert "<b>" not in markup
 
@@ -140,12 +140,12 @@ def test_words_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("items", "shape", "words"),
     [
-        (np.zeros((2, 9)), (1, 4, 4), r"of the shape \(1, 4, 4\).*got items of the shape \(9,\)"),
-        (np.zeros((2, 4)), (2, 2), r"of the shape \(2, 2\)"),
-        (np.array([[0.0, np.nan]]), (2,), "finite numbers"),
+        (np.zeros((2, 9)), (1, 4, 4), r"\(1, 4, 4\).*\(9,\)"),
+        (np.zeros((2, 4)), (2, 2), r"\(2, 2\)"),
+        (np.array([[0.0, np.nan]]), (2,), "finite"),
         (np.zeros((0, 4)), (4,), "at least one item"),
     ],
 )
-def test_what_cannot_be_drawn_is_named(items: Any, shape: tuple[int, ...], words: str) -> None:
+def test_items_that_cannot_be_drawn_raise_an_error(items: Any, shape: tuple[int, ...], words: str) -> None:
     with pytest.raises(DataError, match=words):
         strip(items, shape, "none")

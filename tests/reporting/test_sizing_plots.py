@@ -1,43 +1,47 @@
-"""Figures of FONDUE and of the elbow: the data in them, the marks on them, and the file they are written to."""
+"""Plots of FONDUE and of the elbow check: their points, their marks and their rows."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
+import json
 import math
 from typing import Any
 
 import pytest
 
-from vaescope.reporting.sizing_plots import elbow_curve, gap_curve
-from vaescope.sizing.elbow import Elbow, Point
-from vaescope.sizing.result import Answer, Fondue, Look
+from vaescope.checks import without_infinities
+from vaescope.reporting.sizing_plots import elbow_curve, elbow_plot, fondue_plot, gap_curve
+from vaescope.sizing.elbow import Elbow, ElbowPoint
+from vaescope.sizing.result import Answer, Fondue, Probe
 from vaescope.sizing.search import SearchResult
 
 SIZES = (4, 8, 12, 13, 16, 32)
 
 
 def found(seeds: int = 3, values: tuple[float, ...] = (12, 13, 12), **changes: Any) -> Fondue:
-    """A search whose gap is (size - 12) and a tenth of the seed, over the terms of the traces."""
+    """A search with the gap max(0, size - 12) + seed / 10."""
     own: dict[str, Any] = {"over": "latents", "gap": "trace", "threshold": 1.0, **changes}
     gaps = [(size, seed, max(0.0, size - 12) + seed / 10) for size in SIZES for seed in range(seeds)]
-    looks = tuple(Look(size, seed, 2, 5 + gap, 5.0, gap) for size, seed, gap in gaps)
+    probes = tuple(Probe(size, seed, 2, 5 + gap, 5.0, gap) for size, seed, gap in gaps)
     answers = tuple(
         Answer(seed, values[seed], 2, True, SearchResult((12, 13), ((12, 0.0), (13, 1.1)), 1.0))
         for seed in range(seeds)
     )
     counts = {"start": 8, "dimension": None, "period": 10, "steps_per_epoch": 10, "trained_steps": 90, "seconds": 1.0}
-    return Fondue(answers=answers, **{"looks": looks, **counts, "data": {"name": "made up"}, **own})
+    return Fondue(answers=answers, **{"probes": probes, **counts, "data": {"name": "made up", "shape": [8, 8]}, **own})
 
 
 def without_terms(one: Fondue) -> Fondue:
-    looks = tuple(dataclasses.replace(look, minuend=look.gap, subtrahend=0.0) for look in one.looks)
-    return dataclasses.replace(one, gap="mine", looks=looks)
+    probes = tuple(dataclasses.replace(probe, minuend=probe.gap, subtrahend=0.0) for probe in one.probes)
+    return dataclasses.replace(one, gap="mine", probes=probes)
 
 
 def bent(chosen: int | None = 12, seeds: int = 2, accuracies: bool = True) -> Elbow:
     losses = {3: 90.0, 6: 50.0, 12: 20.0, 24: 19.0, 36: 18.0}
     points = tuple(
-        Point(size, tuple(loss + seed for seed in range(seeds)), (size / 40,) * seeds if accuracies else None)
+        ElbowPoint(size, tuple(loss + seed for seed in range(seeds)), (size / 40,) * seeds if accuracies else None)
         for size, loss in losses.items()
     )
     return Elbow(chosen, points, ("shape",) if accuracies else (), 0.25 if accuracies else None)
@@ -62,7 +66,7 @@ def label(figure: Any, name: str) -> Any:
     return one
 
 
-def test_the_traces_of_figure_8_1_are_the_curve() -> None:
+def test_the_traces_of_figure_8_1_equal_the_curve() -> None:
     result = found()
     figure = gap_curve(result)
     for name, key in (
@@ -91,7 +95,7 @@ def test_the_answer_its_interval_and_the_threshold_are_marked() -> None:
     assert label(figure, "chosen").text.startswith("<b>12 latents</b><br>95% interval 10.9 to 13.8")
 
 
-def test_the_legend_lies_inside_the_figure_above_the_panels() -> None:
+def test_the_legend_is_inside_the_figure_above_the_panels() -> None:
     layout = gap_curve(found()).layout
     assert layout.showlegend
     shown = [one.name for one in gap_curve(found()).data if one.showlegend is not False]
@@ -131,12 +135,12 @@ def test_a_gap_without_terms_has_one_panel() -> None:
     assert figure.layout.height < gap_curve(found(1)).layout.height
 
 
-def test_a_gap_of_ours_keeps_its_terms_when_one_is_0() -> None:
+def test_a_built_in_gap_keeps_its_terms_if_one_is_0() -> None:
     flat = dataclasses.replace(without_terms(found(1)), gap="dimension")
     assert trace(gap_curve(flat), "dimension of M").y == (0,) * len(SIZES)
 
 
-def test_a_strength_has_a_logarithmic_axis_with_the_mark_in_its_place() -> None:
+def test_a_strength_has_a_logarithmic_axis_with_the_mark_at_its_value() -> None:
     result = found(3, (8.0, 8.0, 9.5), over="beta")
     figure = gap_curve(result)
     assert figure.layout.xaxis.type == figure.layout.xaxis2.type == "log"
@@ -147,31 +151,31 @@ def test_a_strength_has_a_logarithmic_axis_with_the_mark_in_its_place() -> None:
     assert figure.layout.xaxis2.tickvals == (4, 8, 16, 32)
 
 
-def test_an_interval_that_reaches_0_ends_where_a_logarithmic_axis_does() -> None:
+def test_an_interval_that_reaches_0_is_cut_on_a_logarithmic_axis() -> None:
     result = found(3, (1.0, 1.0, 30.0), over="beta")
     assert result.interval is not None
     assert result.interval[0] == 0
     assert shape(gap_curve(result), "interval").x0 == min(SIZES)
 
 
-def test_no_strength_at_all_has_no_place_on_a_logarithmic_axis() -> None:
+def test_a_strength_of_0_is_not_marked_on_a_logarithmic_axis() -> None:
     assert names(gap_curve(found(1, (0.0,), over="beta"))) == {"threshold"}
     assert shape(gap_curve(found(1, (0,))), "chosen").x0 == 0
 
 
-def test_few_latents_have_whole_numbers_below_them() -> None:
-    few = tuple(look for look in found(1).looks if look.value <= 12)
-    assert gap_curve(found(1, looks=few)).layout.xaxis2.dtick == 1
+def test_few_latents_have_ticks_at_whole_numbers() -> None:
+    few = tuple(probe for probe in found(1).probes if probe.value <= 12)
+    assert gap_curve(found(1, probes=few)).layout.xaxis2.dtick == 1
     assert gap_curve(found(1)).layout.xaxis2.dtick is None
 
 
 @pytest.mark.parametrize(("chosen", "side"), [(8, "left"), (32, "right")])
-def test_a_label_stands_on_the_side_with_room(chosen: int, side: str) -> None:
+def test_a_label_is_on_the_side_with_room(chosen: int, side: str) -> None:
     mark = label(gap_curve(found(1, (chosen,))), "chosen")
     assert (mark.xanchor, mark.align, mark.xshift > 0) == (side, side, side == "left")
 
 
-def test_the_traces_of_figure_8_5_are_the_points() -> None:
+def test_the_traces_of_figure_8_5_equal_the_points() -> None:
     elbow = bent()
     figure = elbow_curve(elbow)
     loss, accuracy = trace(figure, "reconstruction loss"), trace(figure, "accuracy")
@@ -199,8 +203,25 @@ def test_without_accuracies_there_is_one_panel_and_with_one_seed_no_bars() -> No
         (None, {"elbow": (12, "elbow at 12")}),
     ],
 )
-def test_the_chosen_number_and_the_knee_are_marked(chosen: int | None, marks: dict[str, tuple[int, str]]) -> None:
+def test_the_chosen_number_and_the_elbow_are_marked(chosen: int | None, marks: dict[str, tuple[int, str]]) -> None:
     figure = elbow_curve(bent(chosen, accuracies=False))
     assert names(figure) == set(marks)
     for name, (place, text) in marks.items():
         assert (shape(figure, name).x0, shape(figure, name).x1, label(figure, name).text) == (place, place, text)
+
+
+@pytest.mark.parametrize(("over", "title"), [("latents", "Number of latents"), ("beta", "Largest beta")])
+def test_a_search_and_its_saved_form_give_the_same_plot(over: str, title: str) -> None:
+    result = found(over=over)
+    saved = json.loads(json.dumps(without_infinities(result.plain())))
+    one, other = fondue_plot(result), fondue_plot(saved)
+    assert one.title == other.title == title
+    assert one.sentence == other.sentence == result.summary()
+    assert one.rows == other.rows == result.curve
+    assert one.figure.to_json() == other.figure.to_json() == gap_curve(result).to_json()
+
+
+def test_an_elbow_plot_has_a_row_for_each_size() -> None:
+    plot = elbow_plot(bent())
+    assert plot.sentence[0].isupper()
+    assert [int(row["latents"]) for row in csv.DictReader(io.StringIO(plot.csv()))] == [3, 6, 12, 24, 36]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import vaescope as vs
-from vaescope.runs import Configuration, FitOptions, Store, columns, fit, summary
+from vaescope.runs import FitOptions, Store, columns, fit, summary
 from vaescope.runs.columns import drop_constant_settings
+from vaescope.runs.record import TRAINING, Provenance, RunRecord
 from vaescope.runs.rows import read_rows, summary_row
 from vaescope.sweeps.run import run_sweep
 from vaescope.sweeps.specification import Sweep, Trial
@@ -48,11 +49,9 @@ GRIDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
 def row_of(trial: Trial) -> dict[str, Any]:
     """The row of a run that is only begun."""
     data, settings = vs.open_dataset(trial.data), FitOptions.of({"optimiser": "adam", **trial.settings})
-    configuration = Configuration.of(
-        data, settings.split(), settings.architecture(data), settings.plan(len(data)), trial.member
-    )
-    record = {"id": configuration.id, "status": "training", "source": trial.data}
-    return summary_row({**record, "configuration": configuration.plain()}, [])
+    (configuration,) = settings.configurations(data, [trial.member])
+    record = RunRecord(configuration.id, TRAINING, configuration.plain(), Provenance(source=trial.data))
+    return summary_row(record, [])
 
 
 def rows_over(place: str, values: list[Any], beside: dict[str, Any]) -> list[dict[str, Any]]:
@@ -85,7 +84,7 @@ def test_one_run_is_listed_with_the_columns_that_every_run_has() -> None:
 
 def test_how_often_rows_are_written_is_in_the_row_and_in_no_listing() -> None:
     rows = [row_of(Trial("digits", {"steps": steps}, Member(2))) for steps in (1000, 300_000)]
-    for name in columns.PACES:
+    for name in columns.INTERVALS:
         assert rows[0][name] != rows[1][name] or name == "log_every"
         assert name not in drop_constant_settings(rows)[0]
 

@@ -165,5 +165,5 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path) -> None:
     codes.write_bytes(b"")
     with pytest.raises(ConfigurationError, match=r"export takes a run .*codes\.npz"):
         export(codes)
-    with pytest.raises(DataError, match="pass them as data"):
+    with pytest.raises(DataError, match="data in memory"):
         export(trained(tmp_path / "runs", np.random.default_rng(0).random((20, 4))))

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             member = Member(latents, Beta(2.0**seed), seed=seed)
             configuration = Configuration(DATA, Split(), ARCHITECTURE, Plan(3), member)
             (folder / configuration.id).mkdir()
-            run = Run.create(folder / configuration.id, configuration, {})
+            run = Run.create(folder / configuration.id, configuration)
             if seed:
                 results = {"mig": {"values": {"mig": random.Random(f"{latents} {seed}").random()}}}
                 (run.path / "results.json").write_text(json.dumps(results))

@@ -23,6 +23,7 @@ from vaescope.runs import Configuration, Run, Split, Store, fit, summary
 from vaescope.runs.configuration import Pruning
 from vaescope.runs.journal import Journal
 from vaescope.runs.pruning import Pruned, prune
+from vaescope.runs.record import Provenance
 from vaescope.training import Member, Plan
 
 NET = MLP((12,), (10,))
@@ -50,7 +51,7 @@ def made(folder: Path, data: Any = "digits", model: str = "vae", **parts: Any) -
     path = folder / configuration.id
     path.mkdir(parents=True)
     Journal(path).append([{"step": 1, "split": "train", "loss": 1.0}])
-    return Run.create(path, configuration, {"source": source, "device": "cpu"}).finish(net)
+    return Run.create(path, configuration, Provenance(source=source, device="cpu")).finish(net)
 
 
 def folders(path: Path) -> set[str]:
@@ -155,11 +156,11 @@ def test_what_a_killed_process_left_is_made_again(tmp_path: Path) -> None:
     run = prune(original).run
     weights = run.model.state_dict()
     (run.path / "model.safetensors").unlink()
-    with pytest.raises(RunError, match=rf"no such file\. Prune run {original.id} again: it makes the file anew"):
+    with pytest.raises(RunError, match=rf"no such file\. Prune run {original.id} again"):
         _ = Run.open(run.path).model
     again = prune(original).run
     assert all(torch.equal(value, weights[name]) for name, value in again.model.state_dict().items())
-    record = {**again.record, "status": "training"}
+    record = {**again.record.table(), "status": "training"}
     (run.path / "run.json").write_text(json.dumps(record))
     with pytest.raises(RunError, match=f"Prune run {original.id} again"):
         _ = Run.open(run.path).model
@@ -189,7 +190,7 @@ def test_a_pruned_run_is_a_run_like_others(tmp_path: Path) -> None:
     run = prune(original, keep="active").run
     opened = Run.open(run.path)
     assert (opened.history, opened.last("test"), opened.status) == ([], {}, "complete")
-    assert opened.record["source"] == "digits"
+    assert opened.provenance.source == "digits"
     assert (summary(opened)["latents"], summary(opened)["step"]) == (2, 0)
     store = Store(tmp_path)
     assert store.query("SELECT max(latents), min(latents) FROM runs")[1] == [(4, 2)]
@@ -250,7 +251,7 @@ def test_a_model_without_an_encoder_is_refused_and_nothing_is_written(tmp_path: 
 def test_data_that_cannot_be_opened_again_are_asked_for(tmp_path: Path) -> None:
     data = from_array(np.random.default_rng(0).random((30, 6)))
     original = made(tmp_path, data, likelihood="gaussian")
-    with pytest.raises(DataError, match="pass them as data"):
+    with pytest.raises(DataError, match="data in memory"):
         prune(original)
     assert isinstance(prune(original, data, keep="used"), Pruned)
 

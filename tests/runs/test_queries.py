@@ -34,7 +34,7 @@ def runs(tmp_path: Path) -> list[Run]:
         configuration = Configuration(DATA, Split(), ARCHITECTURE, Plan(9), Member(2, seed=seed))
         path = folder / configuration.id
         path.mkdir(parents=True)
-        made.append(Run.create(path, configuration, {}))
+        made.append(Run.create(path, configuration))
         (path / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in history))
     return made
 

@@ -14,6 +14,7 @@ from vaescope.errors import RunError
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.runs import Configuration, Run, Split, fit
+from vaescope.runs.record import Provenance
 from vaescope.training import Member, Plan, Trainer
 
 DATA = from_array(np.random.default_rng(0).normal(size=(20, 4)))
@@ -22,19 +23,19 @@ CONFIGURATION = Configuration.of(DATA, Split(0), ARCHITECTURE, Plan(1), Member(2
 
 
 def test_a_new_run_is_in_training_and_has_no_model(tmp_path: Path) -> None:
-    run = Run.create(tmp_path, CONFIGURATION, {"source": None})
+    run = Run.create(tmp_path, CONFIGURATION)
     opened = Run.open(str(tmp_path))
     assert opened == run
     assert (opened.status, opened.id, opened.configuration) == ("training", CONFIGURATION.id, CONFIGURATION)
     assert opened.history == []
     assert opened.last("train") == {}
     assert not opened.has_model
-    with pytest.raises(RunError, match=rf"run {CONFIGURATION.id} must be complete to give a model"):
+    with pytest.raises(RunError, match=rf"run {CONFIGURATION.id} must be complete"):
         _ = opened.model
 
 
 def test_a_failed_run_keeps_why_and_a_later_success_forgets_it(tmp_path: Path) -> None:
-    run = Run.create(tmp_path, CONFIGURATION, {})
+    run = Run.create(tmp_path, CONFIGURATION)
     failed = run.fail({"error": "rate must stay finite", "step": 3})
     assert failed.status == "failed"
     assert json.loads((tmp_path / "failure.json").read_text())["step"] == 3
@@ -47,7 +48,7 @@ def test_a_failed_run_keeps_why_and_a_later_success_forgets_it(tmp_path: Path) -
 def test_the_model_of_a_run_is_the_trained_one(tmp_path: Path) -> None:
     trainer = Trainer(ARCHITECTURE, [Member(2)], CONFIGURATION.plan, DATA)
     trainer.advance()
-    run = Run.create(tmp_path, CONFIGURATION, {}).finish(trainer.model())
+    run = Run.create(tmp_path, CONFIGURATION).finish(trainer.model())
     ours, theirs = run.model.state_dict(), trainer.model().state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert not run.model.training
@@ -60,5 +61,5 @@ def test_a_model_keeps_the_precision_it_was_trained_in(precision: str, tmp_path:
 
 
 def test_notes_are_kept_beside_the_configuration(tmp_path: Path) -> None:
-    run = Run.create(tmp_path, CONFIGURATION, {"source": "somewhere", "device": "cpu"})
-    assert (run.record["source"], run.record["device"]) == ("somewhere", "cpu")
+    run = Run.create(tmp_path, CONFIGURATION, Provenance(source="somewhere", device="cpu"))
+    assert (run.provenance.source, run.provenance.device) == ("somewhere", "cpu")

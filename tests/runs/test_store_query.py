@@ -109,7 +109,7 @@ def test_a_history_without_rows_can_be_asked(tmp_path: Path) -> None:
     data = {"name": "none", "items": 4, "shape": [5], "fingerprint": "0"}
     configuration = Configuration(data, Split(), Architecture(net="mlp", likelihood="gaussian"), Plan(3), Member(2))
     (tmp_path / configuration.id).mkdir()
-    Run.create(tmp_path / configuration.id, configuration, {})
+    Run.create(tmp_path / configuration.id, configuration)
     assert Store(tmp_path).query("SELECT run, step, split, loss FROM history")[1] == []
     assert Store(tmp_path).query("SELECT step, status FROM runs")[1] == [(0, "training")]
 

@@ -148,5 +148,5 @@ def test_wrong_input_is_named() -> None:
         group_similarity(models(1))  # type: ignore[arg-type]
     broken = torch.rand(6, 2)
     broken[2, 1] = torch.nan
-    with pytest.raises(DataError, match="mean of model 0 .* nan .* item 2, feature 1"):
+    with pytest.raises(DataError, match=r"mean of model 0 .* nan .* item 2, feature 1"):
         layer_similarity({"mean": broken}, {"mean": torch.rand(6, 3)})

@@ -1,4 +1,4 @@
-"""All pairs are those of a loop, whatever the widths, the way, the precision and the memory."""
+"""All pairs equal those of a loop, for any widths, method, precision and memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.similarity import all_pairs, linear_cka, procrustes
 from vaescope.similarity.groups import round_to_tf32
-from vaescope.similarity.kernels import in_parts
-from vaescope.similarity.pairs import Sizes, planned
+from vaescope.similarity.kernels import product_in_parts
+from vaescope.similarity.pairs import PairSizes, plan_blocks
 
 ITEMS = 120
 MEASURES = {"cka": linear_cka, "procrustes": procrustes}
@@ -34,8 +34,8 @@ def loop(measure: str, rows: list[np.ndarray], columns: list[np.ndarray]) -> np.
 
 
 def way(widths: tuple[int, ...], measure: str = "cka", memory: int = 2**30) -> Any:
-    sizes = Sizes(ITEMS, len(widths), 0, sum(widths), 0, max(widths))
-    return planned(sizes, measure, memory, 8, "cpu")
+    sizes = PairSizes(ITEMS, len(widths), 0, sum(widths), 0, max(widths))
+    return plan_blocks(sizes, measure, memory, 8, "cpu")
 
 
 @pytest.mark.parametrize("widths", [NARROW, MIXED, WIDE, (4,), (150,)])
@@ -56,7 +56,7 @@ def test_others_are_the_columns(measure: str, widths: tuple[int, ...]) -> None:
     assert found == pytest.approx(loop(measure, rows, columns), abs=1e-10)
 
 
-def test_both_ways_are_tested() -> None:
+def test_features_and_kernels_are_both_tested() -> None:
     assert not way(NARROW).kernels
     assert way(MIXED).kernels
     assert way(WIDE).kernels
@@ -133,7 +133,7 @@ def test_the_memory_is_kept_to(widths: tuple[int, ...], memory: int) -> None:
 
 def test_an_accelerators_sums_in_parts_are_the_same_sums() -> None:
     left, right = (torch.from_numpy(one.T).float().contiguous() for one in related((5, 7), 160))
-    assert torch.allclose(in_parts(left, right), (left.double() @ right.double().T), rtol=1e-5, atol=1e-3)
+    assert torch.allclose(product_in_parts(left, right), (left.double() @ right.double().T), rtol=1e-5, atol=1e-3)
 
 
 def test_copies_are_kept_only_where_they_fit() -> None:
@@ -150,19 +150,19 @@ def test_wrong_input_is_named() -> None:
         all_pairs(tables, others=[np.ones((ITEMS, 2))])
     broken = tables[2].copy()
     broken[7, 1] = np.nan
-    with pytest.raises(DataError, match="decoder must be finite, got nan for item 7, feature 1"):
+    with pytest.raises(DataError, match=r"decoder.*nan.*item 7, feature 1"):
         all_pairs({"encoder": tables[0], "decoder": broken})
     with pytest.raises(DataError, match="representation 0 has 120 and representation 2 has 119"):
         all_pairs([tables[0], tables[1], tables[2][1:]])
     with pytest.raises(DataError, match="has 120 and mean has 119"):
         all_pairs({"mean": tables[0], "sampled": tables[1]}, others={"mean": tables[0][1:]})
-    with pytest.raises(DataError, match="at least one representation"):
+    with pytest.raises(DataError, match="at least one"):
         all_pairs([])
-    with pytest.raises(DataError, match="list or a mapping"):
+    with pytest.raises(DataError, match="got int"):
         all_pairs(3)  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="measure must be one of cka, procrustes"):
+    with pytest.raises(UnknownNameError, match="'rsa'"):
         all_pairs(tables, measure="rsa")
-    with pytest.raises(UnknownNameError, match="precision must be one of"):
+    with pytest.raises(UnknownNameError, match="'half'"):
         all_pairs(tables, precision="half")
-    with pytest.raises(ConfigurationError, match="memory must be a whole number"):
+    with pytest.raises(ConfigurationError, match="memory"):
         all_pairs(tables, memory=0)

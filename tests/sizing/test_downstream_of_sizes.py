@@ -13,10 +13,10 @@ import torch
 
 from vaescope.data import Dataset
 from vaescope.data.arrays import from_array
-from vaescope.runs import FitOptions
-from vaescope.sizing.downstream import Column, Predicted, columns_of, predict, score
+from vaescope.runs import Run
+from vaescope.sizing import downstream
+from vaescope.sizing.downstream import Prediction, Target, score, targets_of
 
-SETTINGS = FitOptions(held_out=0.25, device="cpu")
 NOISE = np.random.default_rng(0)
 CLUSTER = NOISE.integers(0, 3, 400)
 COIN = NOISE.integers(0, 2, 400)
@@ -46,12 +46,17 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
             codes[:, 1] = model.column[places(data)]
         return SimpleNamespace(mean=torch.from_numpy(codes))
 
-    monkeypatch.setattr(predicting, "encode", encode)
+    monkeypatch.setattr(downstream, "encode", encode)
     return seen
 
 
+def predict(runs: list[Run], data: Dataset, items: int, progress: bool | None = None) -> Prediction:
+    training, held_out = data.split(0.25)
+    return downstream.predict(runs, training.draw(items), held_out.draw(items // 2), device="cpu", progress=progress)
+
+
 def test_codes_that_hold_the_label_predict_it_perfectly(encoded: list[np.ndarray]) -> None:
-    found = predict(runs_that_hold(CLUSTER, None, CLUSTER), from_array(ROWS, labels=CLUSTER), SETTINGS, 1000)
+    found = predict(runs_that_hold(CLUSTER, None, CLUSTER), from_array(ROWS, labels=CLUSTER), 1000)
     assert found.targets == ("label",)
     assert found.accuracies[0] == found.accuracies[2] == 1
     assert found.accuracies[1] < 0.6
@@ -59,16 +64,16 @@ def test_codes_that_hold_the_label_predict_it_perfectly(encoded: list[np.ndarray
 
 def test_the_accuracy_is_the_mean_over_targets(encoded: list[np.ndarray]) -> None:
     both = np.stack([CLUSTER, COIN], axis=1)
-    found = predict(runs_that_hold(2 * CLUSTER + COIN), from_array(ROWS, factors=both), SETTINGS, 1000)
+    found = predict(runs_that_hold(2 * CLUSTER + COIN), from_array(ROWS, factors=both), 1000)
     assert found.accuracies == (1.0,)
-    found = predict(runs_that_hold(CLUSTER), from_array(ROWS, factors=both), SETTINGS, 1000)
+    found = predict(runs_that_hold(CLUSTER), from_array(ROWS, factors=both), 1000)
     assert found.accuracies[0] == pytest.approx(0.75, abs=0.1)
 
 
 def test_noise_predicts_as_well_as_the_majority_guess(encoded: list[np.ndarray]) -> None:
     rare = (np.random.default_rng(2).random(4000) < 0.1).astype(np.int64)
     data = from_array(np.arange(8000).reshape(4000, 2) / 2, labels=rare)
-    found = predict(runs_that_hold(None), data, SETTINGS, 10_000)
+    found = predict(runs_that_hold(None), data, 10_000)
     held_out = data.split(0.25)[1].labels
     assert held_out is not None
     assert found.majority == pytest.approx(1 - float(held_out.double().mean()))
@@ -76,13 +81,13 @@ def test_noise_predicts_as_well_as_the_majority_guess(encoded: list[np.ndarray])
 
 
 def test_the_majority_guess_is_the_commonest_value_that_was_learned() -> None:
-    assert Column(np.array([1, 1, 0]), np.array([0, 0, 0, 1])).majority == 0.25
+    assert Target(np.array([1, 1, 0]), np.array([0, 0, 0, 1])).majority == 0.25
 
 
 def test_rare_classes_do_not_spoil_the_trees() -> None:
     codes = np.random.default_rng(0).normal(size=(6000, 3))
     bins = np.clip((codes[:, 0] * 10 / 6 + 5).astype(int), 0, 9)
-    assert score(codes[:4000], codes[4000:], Column(bins[:4000], bins[4000:])) > 0.95
+    assert score(codes[:4000], codes[4000:], Target(bins[:4000], bins[4000:])) > 0.95
 
 
 @pytest.mark.parametrize(("items", "learned", "tested"), [(1000, 300, 100), (60, 60, 30), (2, 2, 1)])
@@ -90,7 +95,7 @@ def test_training_items_teach_and_held_out_ones_test(
     items: int, learned: int, tested: int, encoded: list[np.ndarray]
 ) -> None:
     data = from_array(ROWS, labels=np.arange(400) % 20)
-    predict(runs_that_hold(None), data, SETTINGS, items)
+    predict(runs_that_hold(None), data, items)
     assert [len(part) for part in encoded] == [learned, tested]
     for part, side in zip(encoded, data.split(0.25), strict=True):
         assert set(part) <= set(side.index.tolist())
@@ -101,14 +106,14 @@ def test_training_items_teach_and_held_out_ones_test(
 def test_a_label_that_repeats_a_factor_counts_once() -> None:
     factors = np.stack([CLUSTER, COIN], axis=1)
     training, held_out = from_array(ROWS, factors=factors, labels=COIN).split(0.25)
-    assert list(columns_of(training, held_out)) == ["factor 0", "factor 1"]
+    assert list(targets_of(training, held_out)) == ["factor 0", "factor 1"]
     named = from_array(ROWS, factors=factors, factor_names=("label", "b"), labels=CLUSTER + COIN)
-    assert list(columns_of(*named.split(0.25))) == ["label", "b", "class label"]
+    assert list(targets_of(*named.split(0.25))) == ["label", "b", "class label"]
 
 
 def test_columns_stand_beside_their_items() -> None:
     training, held_out = from_array(ROWS, factors=np.stack([COIN, CLUSTER], axis=1), labels=np.arange(400)).split(0.25)
-    found = columns_of(training, held_out)
+    found = targets_of(training, held_out)
     np.testing.assert_array_equal(found["factor 1"].learned, CLUSTER[training.index])
     np.testing.assert_array_equal(found["factor 1"].tested, CLUSTER[held_out.index])
     np.testing.assert_array_equal(found["label"].tested, held_out.index)
@@ -116,9 +121,9 @@ def test_columns_stand_beside_their_items() -> None:
 
 def test_what_never_varies_is_no_target(encoded: list[np.ndarray]) -> None:
     factors = np.stack([COIN, np.zeros(400, np.int64)], axis=1)
-    assert predict(runs_that_hold(COIN), from_array(ROWS, factors=factors), SETTINGS, 1000).targets == ("factor 0",)
+    assert predict(runs_that_hold(COIN), from_array(ROWS, factors=factors), 1000).targets == ("factor 0",)
     same = from_array(ROWS, labels=np.zeros(400, np.int64))
-    assert predict(runs_that_hold(COIN), same, SETTINGS, 1000) == Predicted((), (), None)
+    assert predict(runs_that_hold(COIN), same, 1000) == Prediction((), (), None)
 
 
 @pytest.mark.parametrize(("progress", "shown"), [(None, None), (True, True), (False, False)])
@@ -132,9 +137,9 @@ def test_one_bar_is_shown_when_it_takes_long_and_as_asked(
         bars.append((title, total, show))
         yield lambda done, words="": None
 
-    monkeypatch.setattr(predicting, "progress_bar", bar)
+    monkeypatch.setattr(downstream, "progress_bar", bar)
     data, runs = from_array(ROWS, labels=COIN), runs_that_hold(COIN, None)
-    predict(runs, data, FitOptions(held_out=0.25, device="cpu", progress=progress), 100)
-    monkeypatch.setattr(predicting, "LONG", 0)
-    predict(runs, data, FitOptions(held_out=0.25, device="cpu", progress=progress), 100)
+    predict(runs, data, 100, progress)
+    monkeypatch.setattr(downstream, "LONG_TASK", 0)
+    predict(runs, data, 100, progress)
     assert bars == [("predicting array", 2, False), ("predicting array", 2, shown)]

@@ -18,15 +18,24 @@ import vaescope as vs
 from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError, DataError, VaescopeError
 from vaescope.nets import MLP
-from vaescope.sizing import Answer, Fondue, IntrinsicDimension, SearchResult
-from vaescope.sizing.gaps import Evidence, Reading
-from vaescope.sizing.result import Look
+from vaescope.objectives import Beta
+from vaescope.sizing import (
+    Answer,
+    Fondue,
+    IntrinsicDimension,
+    Question,
+    SearchOptions,
+    SearchResult,
+    search_many,
+)
+from vaescope.sizing.gaps import Evidence, GapTerms
+from vaescope.sizing.result import Probe
 
 TINY: dict[str, Any] = {
     "net": MLP((8,), (8,)),
     "seeds": 1,
     "period": 10,
-    "most_periods": 2,
+    "max_periods": 2,
     "largest": 6,
     "batch": 16,
     "learning_rate": 1e-2,
@@ -59,7 +68,7 @@ def rendered(factors: int, items: int = 3000, width: int = 32, ambient: int = 64
 LEARNING: dict[str, Any] = {
     "net": MLP((32,), (32,)),
     "period": 300,
-    "most_periods": 10,
+    "max_periods": 10,
     "batch": 32,
     "learning_rate": 5e-3,
     "probe_items": 3000,
@@ -103,8 +112,8 @@ def test_the_other_gaps_run_from_end_to_end(gap: Any, tmp_path: Path) -> None:
     assert result.gap in ("dimension", "information")
     assert result.threshold == (-0.01 if result.gap == "information" else 1.0)
     assert 0 <= result.latents <= 6
-    for look in result.looks:
-        assert look.gap == pytest.approx(look.minuend - look.subtrahend, abs=1e-12)
+    for probe in result.probes:
+        assert probe.gap == pytest.approx(probe.minuend - probe.subtrahend, abs=1e-12)
     assert searched(gap=gap, runs=tmp_path).trained_steps == 0
 
 
@@ -113,23 +122,23 @@ def too_many(evidence: Evidence) -> float:
 
 
 class Own:
-    """A gap of one's own, as an object with its threshold."""
+    """A gap as an object with a threshold."""
 
     threshold = 2.5
 
-    def __call__(self, evidence: Evidence) -> Reading:
-        return Reading(float(evidence.codes.sample.shape[1]), 2.0)
+    def __call__(self, evidence: Evidence) -> GapTerms:
+        return GapTerms(float(evidence.codes.sample.shape[1]), 2.0)
 
 
-def test_a_function_of_ones_own_is_a_gap_when_a_threshold_is_given(tmp_path: Path) -> None:
+def test_your_own_function_is_a_gap_if_a_threshold_is_given(tmp_path: Path) -> None:
     result = searched(gap=too_many, threshold=1.0, runs=tmp_path)
     assert (result.latents, result.gap, result.threshold) == (3, "too_many", 1.0)
-    with pytest.raises(ConfigurationError, match="a gap of one's own needs a threshold: give too_many an attribute"):
+    with pytest.raises(ConfigurationError, match=r"too_many.*threshold"):
         searched(gap=too_many)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_object_of_ones_own_is_a_gap_with_its_threshold() -> None:
+def test_your_own_object_is_a_gap_with_its_threshold() -> None:
     result = searched(gap=Own())
     assert (result.latents, result.gap, result.threshold) == (4, "Own", 2.5)
     assert searched(gap=Own(), threshold=1.0).latents == 3
@@ -139,19 +148,19 @@ def test_a_gap_that_never_exceeds_the_threshold_is_said_with_the_largest_size_tr
     result = searched(gap=lambda evidence: 0.0, threshold=1.0)
     assert result.latents == 6
     assert not result.answers[0].search.bounded
-    assert "The gap never exceeds 1 up to 6, the largest latents tried for 1 of 1 seeds" in result.summary()
+    assert "never exceeds 1 up to 6" in result.summary()
     assert result.rows()[0]["bounded"] is False
 
 
 def test_no_size_is_tried_above_the_dimensions_of_the_data() -> None:
     result = searched(gap=lambda evidence: 0.0, threshold=1.0, largest=None)
-    assert result.latents == max(look.value for look in result.looks) == 8
+    assert result.latents == max(probe.value for probe in result.probes) == 8
 
 
 def test_a_gap_above_the_threshold_at_one_latent_is_said() -> None:
     result = searched(gap=lambda evidence: 7.0, threshold=1.0)
     assert (result.latents, result.values) == (0, (0,))
-    assert "Already one latent has a gap above 1: not even one latent stays alive" in result.summary()
+    assert "one latent has a gap above 1" in result.summary()
     assert json.dumps(result.plain(), allow_nan=False)
 
 
@@ -162,14 +171,14 @@ def test_constant_data_are_named() -> None:
 
 
 def test_data_of_one_point_are_named() -> None:
-    with pytest.raises(DataError, match="has no intrinsic dimension to begin at") as raised:
+    with pytest.raises(DataError, match="intrinsic dimension") as raised:
         searched(ONE_POINT)
     assert_one_sentence_of_remedy(raised.value)
 
 
 def test_data_of_too_few_distinct_points_are_named() -> None:
     points = np.random.default_rng(0).normal(size=(3, 8))
-    with pytest.raises(DataError, match=r"has no intrinsic dimension to begin at.*distinct") as raised:
+    with pytest.raises(DataError, match=r"intrinsic dimension.*distinct") as raised:
         searched(np.repeat(points, 60, axis=0))
     assert_one_sentence_of_remedy(raised.value)
 
@@ -184,52 +193,49 @@ def assert_one_sentence_of_remedy(error: VaescopeError) -> None:
 def test_data_of_one_point_with_a_given_start_have_no_living_latent() -> None:
     result = searched(ONE_POINT, init=2, period=30)
     assert result.latents <= 1
-    assert all(look.gap > look.value / 2 for look in result.looks)
+    assert all(probe.gap > probe.value / 2 for probe in result.probes)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"steps": 100}, "takes no steps. Give period or most_periods"),
-        ({"epochs": 2}, "takes no epochs. Give period or most_periods"),
-        ({"model": "autoencoder"}, "an autoencoder has none. Search with model 'vae'"),
-        ({"latents": 5}, "latents are what is searched for; pass init=5"),
-        ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0"),
-        ({"seeds": []}, r"seeds must be different whole numbers, at least one, got \[\]"),
-        ({"seeds": [1, 1]}, r"seeds must be different whole numbers, at least one, got \[1, 1\]"),
-        ({"seeds": [0, 1.5]}, "seed must be a whole number from 0 to .*, got 1.5"),
-        ({"seeds": [-1]}, "seed must be a whole number from 0 to .*, got -1"),
-        ({"seeds": "many"}, "seed.* whole number.*got 'm"),
-        ({"init": 0}, "init must be a whole number from 1 to 6, got 0"),
-        ({"init": 7}, "init must be a whole number from 1 to 6, got 7"),
-        ({"init": 2.5}, "init must be a whole number from 1 to 6, got 2.5"),
-        ({"largest": 0}, "largest must be a whole number from 1 to 8, got 0"),
-        ({"largest": 9}, "largest must be a whole number from 1 to 8, got 9"),
-        ({"gap": "traces"}, "gap must be one of.*trace.*got 'traces'"),
-        ({"gap": {"name": "trace", "limit": 2}}, "gap 'trace' takes the options threshold; got 'limit'"),
-        ({"gap": 3, "threshold": 1.0}, "gap must be one of .* got 3"),
-        ({"threshold": math.nan}, "threshold must be a finite number, got nan"),
-        ({"period": 0}, "period must be a whole number of at least 1, got 0"),
-        ({"most_periods": 0}, "most_periods must be a whole number of at least 1, got 0"),
-        ({"probe_items": 1}, "probe_items must be a whole number of at least 2, got 1"),
-        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0, got 0"),
-        ({"over": "gamma", "largest": None}, r"over must be 'latents' or a strength of Beta \(beta\), got 'gamma'"),
-        ({"over": "beta"}, "largest is a number of latents, and this search is over beta"),
-        ({"gap": 3}, "gap must be one of .* got 3"),
-        ({"over": "beta", "largest": None}, "a search over beta needs the number of latents: pass latents"),
-        ({"colour": "red"}, "setting must be one of.*got 'colour'"),
+        ({"model": "autoencoder"}, "autoencoder.*'vae'"),
+        ({"latents": 5}, "init=5"),
+        ({"seeds": 0}, "seeds.*got 0"),
+        ({"seeds": []}, r"seeds.*got \[\]"),
+        ({"seeds": [1, 1]}, r"seeds.*got \[1, 1\]"),
+        ({"seeds": [0, 1.5]}, "seed.*got 1.5"),
+        ({"seeds": [-1]}, "seed.*got -1"),
+        ({"seeds": "many"}, "seed.*got 'm"),
+        ({"init": 0}, "init.*1 to 6, got 0"),
+        ({"init": 7}, "init.*1 to 6, got 7"),
+        ({"init": 2.5}, "init.*1 to 6, got 2.5"),
+        ({"largest": 0}, "largest.*1 to 8, got 0"),
+        ({"largest": 9}, "largest.*1 to 8, got 9"),
+        ({"gap": "traces"}, "trace.*'traces'"),
+        ({"gap": {"name": "trace", "limit": 2}}, "threshold.*'limit'"),
+        ({"gap": 3, "threshold": 1.0}, "gap.*got 3"),
+        ({"threshold": math.nan}, "threshold.*nan"),
+        ({"period": 0}, "period.*got 0"),
+        ({"max_periods": 0}, "max_periods.*got 0"),
+        ({"probe_items": 1}, "probe_items.*2, got 1"),
+        ({"learning_rate": 0.0}, "learning_rate.*above 0"),
+        ({"over": "gamma", "largest": None}, "beta.*'gamma'"),
+        ({"over": "beta"}, "largest.*beta"),
+        ({"gap": 3}, "gap.*got 3"),
+        ({"over": "beta", "largest": None}, "beta.*latents"),
         ({"likelihood": "bernoulli"}, r"likelihood 'bernoulli' takes numbers in \[0, 1\]"),
     ],
     ids=str,
 )
-def test_what_cannot_be_asked_for_is_named_in_one_sentence(options: dict[str, Any], words: str) -> None:
+def test_a_wrong_argument_is_named_in_one_sentence(options: dict[str, Any], words: str) -> None:
     with pytest.raises(VaescopeError, match=words) as raised:
         searched(**options)
     assert "\n" not in str(raised.value)
 
 
-def test_what_a_gap_of_ones_own_returns_must_be_a_number() -> None:
-    with pytest.raises(ConfigurationError, match="the gap wordy must return a number or a Reading"):
+def test_your_own_gap_must_return_a_number() -> None:
+    with pytest.raises(ConfigurationError, match="the gap wordy"):
         searched(gap=wordy, threshold=1.0)
 
 
@@ -239,13 +245,13 @@ def wordy(evidence: Evidence) -> Any:
 
 def found(*values: int, bounded: bool = True, stable: bool = True, over: str = "latents") -> Fondue:
     """A result made by hand."""
-    answers, looks = [], []
+    answers, probes = [], []
     for seed, value in enumerate(values):
         gaps = tuple((size, 0.1 if size <= value else 1.5) for size in (value, value + 1) if size)
         search = SearchResult((value, value + 1 if bounded else None), gaps, 1.0)
         answers.append(Answer(seed, value, 2 + seed, stable, search))
-        looks.extend(Look(size, seed, 2, gap + 1, 1.0, gap) for size, gap in gaps)
-    return Fondue(over, "trace", 1.0, tuple(answers), tuple(looks), 3, 2.7, 100, 50, 800, 1.5, {"name": "sprites"})
+        probes.extend(Probe(size, seed, 2, gap + 1, 1.0, gap) for size, gap in gaps)
+    return Fondue(over, "trace", 1.0, tuple(answers), tuple(probes), 3, 2.7, 100, 50, 800, 1.5, {"name": "sprites"})
 
 
 def test_the_interval_is_that_of_student() -> None:
@@ -259,7 +265,7 @@ def test_the_interval_is_that_of_student() -> None:
 def test_one_seed_has_no_interval_and_says_so() -> None:
     result = found(4)
     assert (result.mean, result.sd, result.interval) == (4, None, None)
-    assert "1 seed: ask for more to get an interval" in result.summary()
+    assert "1 seed; use more seeds" in result.summary()
 
 
 @pytest.mark.parametrize(("values", "latents"), [((3, 4), 4), ((2, 3), 3), ((3, 3, 4), 3), ((3, 4, 4), 4), ((0,), 0)])
@@ -272,7 +278,7 @@ def test_everything_goes_into_json() -> None:
         table = json.loads(json.dumps(result.plain(), allow_nan=False))
         assert table["latents"] == result.latents
         assert table["seeds"] == result.rows()
-        assert len(table["looks"]) == result.models == len(result.looks)
+        assert len(table["looks"]) == result.models == len(result.probes)
         assert table["summary"] == result.summary()
 
 
@@ -293,15 +299,57 @@ def test_the_curve_averages_over_seeds_by_ascending_size() -> None:
 
 def test_the_summary_holds_the_number_its_spread_and_the_cost() -> None:
     text = found(3, 5).summary()
-    assert text.startswith("4 latents for sprites (4 ± 1.4, 95% interval 0 to 16.7; trace gap, 2 seeds; 4 models, 6 ep")
+    assert text.startswith("4 latents for sprites (4 ± 1.4, 95% interval 0 to 16.7; trace gap, 2 seeds; 4 models")
     assert found(3, 5).epochs == 6
 
 
 def test_the_summary_warns_of_what_is_not_settled() -> None:
-    assert "still moved when training ended: allow more periods" in found(3, stable=False).summary()
-    assert "still moved" not in found(3).summary()
+    assert "max_periods" in found(3, stable=False).summary()
+    assert "max_periods" not in found(3).summary()
     open_ended = found(3, 6, bounded=False).summary()
-    assert "never exceeds 1 up to 6, the largest latents tried for 2 of 2 seeds: the true number may be l" in open_ended
+    assert "never exceeds 1 up to 6" in open_ended
+    assert "2 of 2 seeds" in open_ended
     twice = SearchResult((3, 4), ((3, 0.1), (4, 1.5), (5, 0.2)), 1.0)
-    again = Fondue("latents", "trace", 1.0, (Answer(0, 3, 2, True, twice),), found(3).looks, 3, None, 9, 9, 9, 1.0)
-    assert "The gap is not monotone" in again.summary()
+    again = Fondue("latents", "trace", 1.0, (Answer(0, 3, 2, True, twice),), found(3).probes, 3, None, 9, 9, 9, 1.0)
+    assert "not monotone" in again.summary()
+
+
+def test_several_questions_share_their_models(tmp_path: Path) -> None:
+    data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300)
+    options = SearchOptions(**{**TINY, "runs": tmp_path})
+    plain, strong = Question(), Question(objective=Beta(4.0))
+    results = search_many(data, [plain, strong], options)
+    for question, result in zip((plain, strong), results, strict=True):
+        alone = searched(objective=question.objective)
+        assert result.values == alone.values
+        assert [probe.value for probe in result.probes] == [probe.value for probe in alone.probes]
+        assert result.curve[0]["gap"] == pytest.approx(alone.curve[0]["gap"], rel=1e-4)
+    assert search_many(data, [strong], options)[0].trained_steps == 0
+    assert searched(runs=tmp_path).trained_steps == 0
+
+
+def test_models_are_measured_by_all_gaps_for_later_questions(tmp_path: Path) -> None:
+    data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300)
+    options = SearchOptions(**{**TINY, "runs": tmp_path})
+    gaps = {"few": IntrinsicDimension(k=5), "many": IntrinsicDimension(k=20)}
+    first, same = search_many(data, [Question("few", init=2), Question("few", init=2)], options, gaps=gaps)
+    assert (first.gap, first.values) == ("few", same.values)
+    (later,) = search_many(data, [Question("many", init=2, threshold=100.0)], options, gaps=gaps)
+    assert later.gap == "many"
+    assert later.trained_steps < first.trained_steps
+
+
+def test_objectives_of_different_forms_are_searched_one_after_the_other() -> None:
+    data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300)
+    questions = [Question(init=2), Question(objective="annealed", init=2)]
+    results = search_many(data, questions, SearchOptions(**TINY))
+    assert [result.settings["objective"]["name"] for result in results] == ["beta", "annealed"]
+
+
+@pytest.mark.parametrize(
+    ("questions", "words"),
+    [([], "question"), ([Question(IntrinsicDimension(k=5)), Question("dimension")], "labels.*dimension")],
+)
+def test_questions_that_cannot_be_answered_are_named(questions: list[Question], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        search_many(ONE_POINT, questions, SearchOptions(**TINY))

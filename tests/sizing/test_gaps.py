@@ -26,7 +26,17 @@ from vaescope.models import Architecture, Linear
 from vaescope.nets import MLP
 from vaescope.numerics import renyi
 from vaescope.regime import mean_and_sampled
-from vaescope.sizing.gaps import AVERAGINGS, GAPS, Evidence, Gap, Information, IntrinsicDimension, Reading, Trace, read
+from vaescope.sizing.gaps import (
+    AVERAGINGS,
+    GAPS,
+    Evidence,
+    Gap,
+    GapTerms,
+    Information,
+    IntrinsicDimension,
+    Trace,
+    measure,
+)
 
 ITEMS = 2000
 
@@ -71,8 +81,8 @@ def test_the_trace_is_that_of_numpy(kind: torch.dtype) -> None:
 def test_the_trace_is_that_of_the_comparison_of_both_representations() -> None:
     one = hand_made(3, 2)
     compared = mean_and_sampled(one.codes, ["active"] * 3 + ["passive"] * 2)
-    assert Trace()(one) == Reading(compared.sampled_trace, compared.mean_trace)
-    assert read(Trace(), one).gap == pytest.approx(compared.trace_difference, abs=1e-12)
+    assert Trace()(one) == GapTerms(compared.sampled_trace, compared.mean_trace)
+    assert measure(Trace(), one).gap == pytest.approx(compared.trace_difference, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=25)
@@ -109,14 +119,14 @@ def test_a_collapsed_model_has_means_of_dimension_0() -> None:
     assert found.subtrahend == 0
     assert found.gap > 2
     still = torch.zeros(500, 3)
-    assert IntrinsicDimension()(evidence_of(still, still)) == Reading(0.0, 0.0)
+    assert IntrinsicDimension()(evidence_of(still, still)) == GapTerms(0.0, 0.0)
 
 
 @pytest.mark.parametrize(("name", "few"), [("mean", 7), ("sampled", 20)])
 def test_too_few_distinct_codes_are_named(name: str, few: int) -> None:
     many, repeated = normal(0, 210, 2), normal(1, few, 2).repeat(210 // few, 1)[:210]
     pair = (repeated, many[: len(repeated)]) if name == "mean" else (many[: len(repeated)], repeated)
-    with pytest.raises(DataError, match=f"the {name} codes have no intrinsic dimension: .* 21 distinct .* got {few} "):
+    with pytest.raises(DataError, match=f"{name}.*{few}"):
         IntrinsicDimension()(evidence_of(*pair))
 
 
@@ -201,7 +211,7 @@ def test_the_gap_of_information_is_below_0_for_too_few_latents_and_about_0_for_e
 def test_how_many_codes_are_decoded_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     one = linear_evidence(2)
     whole = Information(decimals=None)(one)
-    monkeypatch.setattr("vaescope.sizing.gaps.CHUNK", 7)
+    monkeypatch.setattr("vaescope.sizing.gaps.DECODED_AT_ONCE", 7)
     parts = Information(decimals=None)(one)
     assert parts.subtrahend == pytest.approx(whole.subtrahend, abs=1e-9)
 
@@ -226,20 +236,20 @@ def test_information_needs_a_gradient_of_nothing() -> None:
 
 def test_a_hundredth_below_is_within_a_threshold_of_a_hundredth() -> None:
     assert 4.99 - 5.0 > -0.01
-    assert Reading(4.99, 5.0).gap <= -0.01
+    assert GapTerms(4.99, 5.0).gap <= -0.01
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6), st.integers(1, 30))
 def test_a_gap_of_terms_in_hundredths_is_the_nearest_number_to_it(one: int, two: int, blocks: int) -> None:
     # Of averages over blocks too, where the difference is a whole number of hundredths.
-    found = Reading((one + two * blocks) / (100 * blocks), one / (100 * blocks)).gap
+    found = GapTerms((one + two * blocks) / (100 * blocks), one / (100 * blocks)).gap
     assert found == two / 100
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_a_gap_is_the_difference_of_its_terms_but_for_rounding(one: float, two: float) -> None:
     difference = one - two
-    assert Reading(one, two).gap == pytest.approx(difference, rel=1e-14, abs=1e-14 * max(abs(one), abs(two)))
+    assert GapTerms(one, two).gap == pytest.approx(difference, rel=1e-14, abs=1e-14 * max(abs(one), abs(two)))
 
 
 @pytest.mark.parametrize("terms", [(1.0, 1.0, 1.0), (0.29, 0.58, 0.57), (2.999999999999999, 3.0, 3.0)])
@@ -255,12 +265,12 @@ def test_truncation_goes_towards_0() -> None:
 
 def test_codes_of_other_items_are_refused() -> None:
     one = linear_evidence(2)
-    with pytest.raises(DataError, match="one row for each item, got 60 rows for the 50 items"):
+    with pytest.raises(DataError, match="60 rows for the 50 items"):
         Information()(dataclasses.replace(one, items=open_dataset(normal(0, 50, 6).numpy())))
 
 
 def test_a_model_that_cannot_decode_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="a model with decode, which Identity has not"):
+    with pytest.raises(ConfigurationError, match=r"decode.*Identity"):
         Information()(hand_made(items=30))
 
 
@@ -274,13 +284,13 @@ class Decoder(nn.Module):
 
 def test_a_decoder_without_a_distribution_is_named() -> None:
     one = dataclasses.replace(hand_made(items=30), model=Decoder(lambda z: z))
-    with pytest.raises(ConfigurationError, match=r"Decoder\.decode must return a distribution whose mean is a tensor"):
+    with pytest.raises(ConfigurationError, match=r"Decoder\.decode"):
         Information()(one)
 
 
 def test_reconstructions_that_diverged_are_refused() -> None:
     one = dataclasses.replace(hand_made(items=30), model=Decoder(lambda z: SimpleNamespace(mean=z / 0)))
-    with pytest.raises(DataError, match="reconstructions must hold finite numbers"):
+    with pytest.raises(DataError, match=r"reconstructions.*finite"):
         Information()(one)
 
 
@@ -293,8 +303,8 @@ def test_a_model_of_the_users_own_without_parameters_is_read() -> None:
 def test_codes_that_diverged_are_named(gap: Gap) -> None:
     one = hand_made(items=30)
     one.codes.sample[4, 1] = math.nan
-    with pytest.raises(DataError, match="sample must be finite, got nan for item 4, latent 1"):
-        read(gap, one)
+    with pytest.raises(DataError, match="item 4, latent 1"):
+        measure(gap, one)
 
 
 def test_a_function_of_the_users_own_is_a_gap() -> None:
@@ -302,48 +312,48 @@ def test_a_function_of_the_users_own_is_a_gap() -> None:
         return float(evidence.codes.mean.std())
 
     one = hand_made()
-    assert read(spread, one) == Reading(float(one.codes.mean.std()), 0.0)
-    assert read(lambda evidence: np.float32(0.5), one).gap == 0.5
-    assert read(lambda evidence: 3, one).gap == 3
+    assert measure(spread, one) == GapTerms(float(one.codes.mean.std()), 0.0)
+    assert measure(lambda evidence: np.float32(0.5), one).gap == 0.5
+    assert measure(lambda evidence: 3, one).gap == 3
 
 
 def test_an_object_of_the_users_own_is_a_gap() -> None:
     class Ratio:
         threshold = 0.3
 
-        def __call__(self, evidence: Evidence) -> Reading:
-            return Reading(2.0, 1.5)
+        def __call__(self, evidence: Evidence) -> GapTerms:
+            return GapTerms(2.0, 1.5)
 
     own: Gap = Ratio()
-    assert read(own, hand_made()).gap == 0.5
-    assert read(own, hand_made()).gap > own.threshold
+    assert measure(own, hand_made()).gap == 0.5
+    assert measure(own, hand_made()).gap > own.threshold
 
 
 @pytest.mark.parametrize(
-    "answer", [None, "1.0", True, torch.tensor(1.0), np.ones(3), (1.0, 2.0), Reading("one", 0.0)], ids=repr
+    "answer", [None, "1.0", True, torch.tensor(1.0), np.ones(3), (1.0, 2.0), GapTerms("one", 0.0)], ids=repr
 )
 def test_an_answer_that_is_no_number_is_refused_by_name(answer: Any) -> None:
     def mine(evidence: Evidence) -> Any:
         return answer
 
-    with pytest.raises(ConfigurationError, match="the gap mine must return a number or a Reading"):
-        read(mine, hand_made(items=30))
+    with pytest.raises(ConfigurationError, match="the gap mine"):
+        measure(mine, hand_made(items=30))
 
 
-@pytest.mark.parametrize("answer", [math.nan, math.inf, -math.inf, Reading(1.0, math.nan), Reading(math.inf, 0.0)])
+@pytest.mark.parametrize("answer", [math.nan, math.inf, -math.inf, GapTerms(1.0, math.nan), GapTerms(math.inf, 0.0)])
 def test_an_answer_that_is_not_finite_is_refused_by_name(answer: Any) -> None:
     class Mine:
         def __call__(self, evidence: Evidence) -> Any:
             return answer
 
-    with pytest.raises(DataError, match=r"the gap Mine must be finite, got .*diverged"):
-        read(Mine(), hand_made(items=30))
+    with pytest.raises(DataError, match=r"Mine.*finite"):
+        measure(Mine(), hand_made(items=30))
 
 
 @pytest.mark.parametrize("gap", ["trace", 1.0, None, Trace])
 def test_what_is_no_gap_is_refused(gap: Any) -> None:
-    with pytest.raises(ConfigurationError, match="gap must be one of dimension, information, trace, or a function"):
-        read(gap, hand_made(items=30))
+    with pytest.raises(ConfigurationError, match="dimension, information, trace"):
+        measure(gap, hand_made(items=30))
 
 
 @pytest.mark.parametrize("name", sorted(GAPS))
@@ -379,12 +389,12 @@ def test_a_setting_out_of_range_is_named(gap: type[Any], setting: dict[str, Any]
 
 
 def test_an_unknown_averaging_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="averaging must be one of levina-bickel, mackay-ghahramani; got 'mean'"):
+    with pytest.raises(UnknownNameError, match=r"levina-bickel, mackay-ghahramani.*'mean'"):
         IntrinsicDimension(averaging="mean")
 
 
 def test_an_unknown_cut_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="cut must be one of sorted, spread; got 'random'"):
+    with pytest.raises(UnknownNameError, match=r"sorted, spread.*'random'"):
         Information(cut="random")
 
 

@@ -1,4 +1,4 @@
-"""Searches side by side find what Algorithm 1 finds alone, and end when their answers stand."""
+"""Searches of several seeds find what Algorithm 1 finds alone, and end when their answers converge."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from vaescope.data import open_dataset
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
+from vaescope.sizing import Answer, fondue_search, search_in_rounds
 from vaescope.sizing.axes import Latents, Strength
-from vaescope.sizing.gaps import Reading, Trace
-from vaescope.sizing.model_pool import Pool, Setup
-from vaescope.sizing.multi_seed import Quest, search_together
-from vaescope.sizing.result import Answer
-from vaescope.sizing.search import SearchResult, rounds, search
+from vaescope.sizing.gaps import GapTerms, Trace
+from vaescope.sizing.model_pool import ModelPool, Setup
+from vaescope.sizing.multi_seed import SearchSpec, SeedSearch, run_searches
 from vaescope.training import Member, Plan
 
 BRISK = settings(max_examples=150, deadline=None)
 
 
-class Given:
-    """A pool whose readings are a given function of member and period; it remembers what was asked, and when."""
+class FakePool:
+    """A pool whose gaps are a function of member and period; it records what was asked, and when."""
 
     def __init__(self, gap: Callable[[Member, int], float]) -> None:
         self.gap, self.asked = gap, []
 
-    def read(self, wanted: Sequence[tuple[str, Member]], period: int, look: Any) -> dict[tuple[str, Member], Reading]:
-        look(len(self.asked))
+    def measure(
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: Any
+    ) -> dict[tuple[str, Member], GapTerms]:
+        report(len(self.asked))
         self.asked.append((period, tuple(member for _, member in wanted)))
-        return {(name, member): Reading(self.gap(member, period), 0.0) for name, member in wanted}
+        return {(name, member): GapTerms(self.gap(member, period), 0.0) for name, member in wanted}
 
 
 def silent(done: int, words: str = "") -> None:
@@ -43,28 +44,18 @@ def silent(done: int, words: str = "") -> None:
 
 
 def found(gap: Callable[[Member, int], float], seeds: Sequence[int] = (0,), **options: Any) -> tuple[Answer, ...]:
-    return asked(Given(gap), seeds, **options)
+    return asked(FakePool(gap), seeds, **options)
 
 
 def asked(pool: Any, seeds: Sequence[int] = (0,), **options: Any) -> tuple[Answer, ...]:
     table = {"gap": "trace", "axis": Latents(64), "member": Member(4), "start": 4, "threshold": 1.0, "width": 5}
-    quest = Quest(**{**table, "most_periods": 6, **options})
-    return search_together(pool, [(quest, seed) for seed in seeds], silent)
+    spec = SearchSpec(**{**table, "max_periods": 6, **options})
+    return run_searches(pool, [SeedSearch(spec, seed) for seed in seeds], silent)
 
 
 def crossing(answer: int) -> Callable[[int], float]:
     """0 while all latents are active, and more for each that is too many."""
     return lambda size: float(size - answer + 1) if size > answer else 0.0
-
-
-def conversed(gap: Callable[[int], float], *arguments: Any) -> SearchResult:
-    talk = rounds(*arguments)
-    sizes = next(talk)
-    while True:
-        try:
-            sizes = talk.send({size: gap(size) for size in sizes})
-        except StopIteration as end:
-            return end.value
 
 
 @BRISK
@@ -81,8 +72,8 @@ def test_rounds_find_what_algorithm_1_finds(
     def gap(size: int) -> float:
         return math.fsum(steps[:size])
 
-    alone = search(gap, start, threshold, 40)
-    together = conversed(gap, start, threshold, width, 40, near)
+    alone = fondue_search(gap, start, threshold, 40)
+    together = search_in_rounds(lambda sizes: {size: gap(size) for size in sizes}, start, threshold, width, 40, near)
     assert together.bracket == alone.bracket
     assert together.latents == max((size for size in range(1, 41) if gap(size) <= threshold), default=0)
 
@@ -107,9 +98,9 @@ def test_every_seed_gets_the_answer_of_algorithm_1_at_its_last_period(
     def gap(member: Member, period: int) -> float:
         return crossing(answers[member.seed][period - 1])(member.latents)
 
-    for answer in found(gap, range(len(answers)), start=start, width=width, most_periods=5):
+    for answer in found(gap, range(len(answers)), start=start, width=width, max_periods=5):
         period, stable = expected_period(answers[answer.seed])
-        alone = search(crossing(answers[answer.seed][period - 1]), start, 1.0, 64)
+        alone = fondue_search(crossing(answers[answer.seed][period - 1]), start, 1.0, 64)
         assert (answer.periods, answer.stable) == (period, stable)
         assert answer.value == alone.latents
         assert answer.search.bracket == alone.bracket
@@ -124,30 +115,30 @@ def test_the_answer_does_not_depend_on_the_start(answer: int) -> None:
     assert values == {answer}
 
 
-def test_an_answer_that_stands_for_two_periods_ends_the_search() -> None:
+def test_two_equal_answers_in_a_row_end_the_search() -> None:
     (answer,) = found(lambda member, period: crossing(min(3 + period, 6))(member.latents))
     assert (answer.value, answer.periods, answer.stable) == (6, 4, True)
 
 
-def test_an_answer_that_moves_goes_on_until_the_last_period_and_says_so() -> None:
+def test_an_answer_that_changes_is_followed_to_the_last_period_and_is_not_stable() -> None:
     (answer,) = found(lambda member, period: crossing(3 + period)(member.latents))
     assert (answer.value, answer.periods, answer.stable) == (9, 6, False)
 
 
-def test_one_period_is_all_that_was_asked_for_and_counts_as_stable() -> None:
-    (answer,) = found(lambda member, _: crossing(5)(member.latents), most_periods=1)
+def test_an_answer_of_a_single_period_counts_as_stable() -> None:
+    (answer,) = found(lambda member, _: crossing(5)(member.latents), max_periods=1)
     assert (answer.value, answer.periods, answer.stable) == (5, 1, True)
 
 
-def test_models_without_a_living_latent_are_not_believed_before_the_last_period() -> None:
-    pool = Given(lambda member, _: float(member.latents))
+def test_models_without_active_latents_do_not_end_the_search_early() -> None:
+    pool = FakePool(lambda member, _: float(member.latents))
     (answer,) = asked(pool)
     # A gap of 1 at 1 latent is within the threshold, but nothing has been learnt.
     assert (answer.value, answer.periods) == (1, 6)
     assert {period for period, _ in pool.asked} == set(range(1, 7))
 
 
-def test_models_that_come_alive_late_are_waited_for() -> None:
+def test_a_search_waits_for_models_that_learn_late() -> None:
     def gap(member: Member, period: int) -> float:
         return float(member.latents) if period < 4 else crossing(5)(member.latents)
 
@@ -157,7 +148,7 @@ def test_models_that_come_alive_late_are_waited_for() -> None:
 
 def test_seeds_ask_together_and_end_each_in_its_own_time() -> None:
     moving = {0: [4, 4], 1: [4, 5, 6, 6]}
-    pool = Given(lambda member, period: crossing(moving[member.seed][period - 1])(member.latents))
+    pool = FakePool(lambda member, period: crossing(moving[member.seed][period - 1])(member.latents))
     first, second = asked(pool, (0, 1))
     assert (first.value, first.periods, second.value, second.periods) == (4, 2, 6, 4)
     period, members = pool.asked[0]
@@ -166,7 +157,7 @@ def test_seeds_ask_together_and_end_each_in_its_own_time() -> None:
 
 
 def test_after_a_period_few_sizes_near_the_answer_are_asked_for() -> None:
-    pool = Given(lambda member, _: crossing(11)(member.latents))
+    pool = FakePool(lambda member, _: crossing(11)(member.latents))
     asked(pool, width=8)
     later = [[member.latents for member in members] for period, members in pool.asked if period == 2]
     assert len(later) == 1
@@ -179,15 +170,15 @@ def test_progress_names_the_bracket_and_the_period() -> None:
     def report(done: int, words: str = "") -> None:
         told.append(words)
 
-    quest = Quest("trace", Latents(64), Member(4), 4, 1.0, 2, 6)
-    pool: Any = Given(lambda member, _: crossing(11)(member.latents))
-    search_together(pool, [(quest, 0), (quest, 1)], report)
+    spec = SearchSpec("trace", Latents(64), Member(4), 4, 1.0, 2, 6)
+    pool: Any = FakePool(lambda member, _: crossing(11)(member.latents))
+    run_searches(pool, [SeedSearch(spec, 0), SeedSearch(spec, 1)], report)
     assert told[0] == "latents 0 to ?, period 1 (2 seeds)"
     assert "latents 8 to 16, period 1 (2 seeds)" in told
     assert told[-1].endswith("period 2 (2 seeds)")
 
 
-def test_a_strength_is_believed_by_the_latents_of_its_model_not_by_its_place() -> None:
+def test_convergence_over_a_strength_depends_on_the_latents_of_the_model() -> None:
     axis = Strength("beta")
 
     def gap(member: Member, _: int) -> float:
@@ -199,54 +190,54 @@ def test_a_strength_is_believed_by_the_latents_of_its_model_not_by_its_place() -
     assert answer.periods == 6
 
 
-def pool_of(precision: str = "float64") -> Pool:
+def pool_of(precision: str = "float64") -> ModelPool:
     data = open_dataset("gaussian-manifold", dimension=3, ambient=12, items=400)
     architecture = Architecture(net=MLP((12,), (12,)), likelihood={"name": "gaussian", "learned": True})
     plan = Plan(90, 16, precision=precision, log_every=10, evaluate_every=10, monitor_every=0)
-    return Pool(Setup(architecture, plan, 30, data, 200, torch.device("cpu")), {"trace": Trace()}, 4)
+    return ModelPool(Setup(architecture, plan, 30, data, 200, torch.device("cpu")), {"trace": Trace()}, 4)
 
 
 MEMBERS = (Member(2, learning_rate=3e-3), Member(7, Beta(2.0), 3e-3), Member(4, learning_rate=3e-3, seed=5))
 
 
-def test_a_model_is_read_as_if_it_had_trained_alone() -> None:
+def test_a_model_is_measured_as_if_it_had_trained_alone() -> None:
     wanted = [("trace", member) for member in MEMBERS]
     together = pool_of()
-    among = {period: together.read(wanted, period, silent) for period in (1, 3)}
+    among = {period: together.measure(wanted, period, silent) for period in (1, 3)}
     for key in wanted:
         alone = pool_of()
         for period in (1, 3):
-            reading = alone.read([key], period, silent)[key]
-            assert reading.minuend == pytest.approx(among[period][key].minuend, rel=1e-9)
-            assert reading.subtrahend == pytest.approx(among[period][key].subtrahend, rel=1e-9)
+            terms = alone.measure([key], period, silent)[key]
+            assert terms.minuend == pytest.approx(among[period][key].minuend, rel=1e-9)
+            assert terms.subtrahend == pytest.approx(among[period][key].subtrahend, rel=1e-9)
 
 
-def test_a_model_that_joins_later_catches_up_and_is_read_on_the_way() -> None:
+def test_a_model_that_joins_later_catches_up_and_is_measured_on_the_way() -> None:
     first, second, third = (("trace", member) for member in MEMBERS)
     late = pool_of()
-    late.read([first], 2, silent)
-    late.read([first, second, third], 2, silent)
+    late.measure([first], 2, silent)
+    late.measure([first, second, third], 2, silent)
     early = pool_of()
-    early.read([first, second, third], 2, silent)
+    early.measure([first, second, third], 2, silent)
     assert late.trained_steps == early.trained_steps == 3 * 2 * 30
-    assert late.readings.keys() == early.readings.keys()
-    for key, reading in early.readings.items():
-        assert late.readings[key].gap == pytest.approx(reading.gap, rel=1e-9, abs=1e-9)
+    assert late.measurements.keys() == early.measurements.keys()
+    for key, terms in early.measurements.items():
+        assert late.measurements[key].gap == pytest.approx(terms.gap, rel=1e-9, abs=1e-9)
 
 
-def test_nothing_is_trained_for_a_reading_that_is_there() -> None:
+def test_nothing_is_trained_for_a_known_measurement() -> None:
     pool = pool_of("float32")
     wanted = [("trace", member) for member in MEMBERS]
-    before = pool.read(wanted, 2, silent)
+    before = pool.measure(wanted, 2, silent)
     steps = pool.trained_steps
-    assert pool.read(wanted, 1, silent).keys() == before.keys()
-    assert pool.read(wanted, 2, silent) == before
+    assert pool.measure(wanted, 1, silent).keys() == before.keys()
+    assert pool.measure(wanted, 2, silent) == before
     assert pool.trained_steps == steps
 
 
-def test_a_reading_that_was_lost_is_made_again() -> None:
+def test_a_lost_measurement_is_made_again() -> None:
     pool, key = pool_of(), ("trace", MEMBERS[0])
-    before = pool.read([key], 2, silent)
-    del pool.readings["trace", MEMBERS[0], 1]
-    assert pool.read([key], 1, silent)[key].gap != before[key].gap
-    assert pool.read([key], 2, silent)[key].gap == pytest.approx(before[key].gap, rel=1e-9)
+    before = pool.measure([key], 2, silent)
+    del pool.measurements["trace", MEMBERS[0], 1]
+    assert pool.measure([key], 1, silent)[key].gap != before[key].gap
+    assert pool.measure([key], 2, silent)[key].gap == pytest.approx(before[key].gap, rel=1e-9)

@@ -11,7 +11,7 @@ import pytest
 
 from vaescope.checks import without_infinities
 from vaescope.errors import RunError
-from vaescope.sizing.result import Answer, Fondue, Look
+from vaescope.sizing.result import Answer, Fondue, Probe
 from vaescope.sizing.search import SearchResult
 
 
@@ -24,11 +24,11 @@ def found(**changes: Any) -> Fondue:
         Answer(seed, value, 2 + seed, seed == 0, search)
         for seed, (value, search) in enumerate(zip(values, searches, strict=True))
     )
-    looks = tuple(Look(size, seed, 2, 5.0 + gap, 5.0, gap) for seed in (0, 1) for size, gap in gaps)
+    probes = tuple(Probe(size, seed, 2, 5.0 + gap, 5.0, gap) for seed in (0, 1) for size, gap in gaps)
     own: dict[str, Any] = {"over": "latents", "gap": "trace", "threshold": 1.0, "start": 4, "dimension": 3.5, **changes}
     counts = {"period": 10, "steps_per_epoch": 7, "trained_steps": 60, "seconds": 1.5}
     data = {"name": "made up", "shape": [8, 8]}
-    return Fondue(**{"answers": answers, "looks": looks, **counts, "data": data, "settings": {"batch": 16}, **own})
+    return Fondue(**{"answers": answers, "probes": probes, **counts, "data": data, "settings": {"batch": 16}, **own})
 
 
 def through_json(result: Fondue) -> dict[str, Any]:
@@ -47,15 +47,15 @@ def test_a_result_comes_back_from_its_table(over: str) -> None:
 
 def test_an_infinite_gap_comes_back_infinite() -> None:
     search = SearchResult((8, 9), ((8, 0.0), (9, math.inf)), 1.0)
-    looks = (Look(8, 0, 1, 1.0, 1.0, 0.0), Look(9, 0, 1, math.inf, 1.0, math.inf))
-    result = dataclasses.replace(found(), answers=(Answer(0, 8, 1, True, search),), looks=looks)
+    probes = (Probe(8, 0, 1, 1.0, 1.0, 0.0), Probe(9, 0, 1, math.inf, 1.0, math.inf))
+    result = dataclasses.replace(found(), answers=(Answer(0, 8, 1, True, search),), probes=probes)
     assert Fondue.from_plain(through_json(result)) == result
 
 
 @pytest.mark.parametrize("missing", ["searches", "looks", "over", "period", "seeds"])
 def test_a_table_that_lacks_something_is_refused(missing: str) -> None:
     table = {name: value for name, value in found().plain().items() if name != missing}
-    with pytest.raises(RunError, match=rf"must be what FONDUE keeps.*{missing}.*same search again"):
+    with pytest.raises(RunError, match=missing):
         Fondue.from_plain(table)
 
 

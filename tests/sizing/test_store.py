@@ -1,4 +1,4 @@
-"""A search on disk is asked once, survives what happens to processes and files, and goes on where it stood."""
+"""A search on disk trains once, survives crashes and damaged files, and resumes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ import vaescope as vs
 from vaescope.data import open_dataset
 from vaescope.errors import RunError
 from vaescope.nets import MLP
-from vaescope.sizing.gaps import Evidence
+from vaescope.sizing.gaps import Evidence, GapTerms
 from vaescope.sizing.result import Fondue
-from vaescope.sizing.store import RESULT_FILE, SPENT_FILE, Readings, States, keep_time, kept_results
+from vaescope.sizing.store import (
+    RESULT_FILE,
+    TIME_FILE,
+    GapJournal,
+    GapRecord,
+    StateFiles,
+    add_training_time,
+    load_results,
+)
 from vaescope.training import Member
 
 SETTINGS: dict[str, Any] = {
     "net": MLP((8,), (8,)),
     "seeds": 2,
     "period": 12,
-    "most_periods": 3,
+    "max_periods": 3,
     "init": 2,
     "largest": 6,
     "batch": 16,
@@ -45,7 +53,11 @@ def searched(runs: Path | None, **options: Any) -> Fondue:
 
 def lasting(result: Fondue) -> dict[str, Any]:
     """All that must not depend on how the result came about."""
-    return {name: value for name, value in vars(result).items() if name not in ("seconds", "trained_steps")}
+    return {
+        name: value
+        for name, value in vars(result).items()
+        if name not in ("seconds", "seconds_per_step", "trained_steps")
+    }
 
 
 def folder_of(runs: Path) -> Path:
@@ -95,7 +107,7 @@ def copied(runs: Path, target: Path) -> Path:
     return target / "copy"
 
 
-def test_asking_twice_trains_once(finished: tuple[Path, Fondue]) -> None:
+def test_a_repeated_search_trains_nothing(finished: tuple[Path, Fondue]) -> None:
     runs, first = finished
     second = searched(runs)
     assert first.trained_steps > 0
@@ -103,23 +115,23 @@ def test_asking_twice_trains_once(finished: tuple[Path, Fondue]) -> None:
     assert lasting(second) == lasting(first)
 
 
-def test_what_was_found_is_the_same_with_and_without_a_folder(finished: tuple[Path, Fondue]) -> None:
+def test_the_result_is_the_same_with_and_without_a_folder(finished: tuple[Path, Fondue]) -> None:
     assert lasting(searched(None)) == lasting(finished[1])
 
 
-def test_the_folder_of_a_finished_search_holds_readings_and_result_but_no_states(
+def test_the_folder_of_a_finished_search_holds_measurements_and_result_but_no_states(
     finished: tuple[Path, Fondue],
 ) -> None:
     runs, result = finished
-    assert {path.name for path in folder_of(runs).iterdir()} == {RESULT_FILE, "history.jsonl", ".lock"}
-    (kept,) = kept_results(runs)
+    assert {path.name for path in folder_of(runs).iterdir()} == {RESULT_FILE, TIME_FILE, "history.jsonl", ".lock"}
+    (kept,) = load_results(runs)
     assert (kept["latents"], kept["mean"], kept["sd"]) == (result.latents, result.mean, result.sd)
     assert kept["curve"] == result.curve
     assert kept["seeds"] == result.rows()
     assert kept["summary"].startswith(f"{result.latents} latents for gaussian-manifold")
 
 
-def test_another_threshold_reuses_what_was_read(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_another_threshold_reuses_measurements(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(finished[0], tmp_path)
     values = [searched(runs, threshold=threshold) for threshold in (0.2, 1.0, 3.0)]
     assert all(len(list(runs.glob("fondue-*"))) == 1 for _ in values)
@@ -135,8 +147,8 @@ def test_more_seeds_train_only_the_new_ones(finished: tuple[Path, Fondue], tmp_p
     more = searched(runs, seeds=3)
     assert more.trained_steps == third.trained_steps
     assert more.values == (*finished[1].values, *third.values)
-    for look, same in zip([look for look in more.looks if look.seed == 2], third.looks, strict=True):
-        assert look.gap == pytest.approx(same.gap, rel=1e-9, abs=1e-9)
+    for probe, same in zip([probe for probe in more.probes if probe.seed == 2], third.probes, strict=True):
+        assert probe.gap == pytest.approx(same.gap, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +156,7 @@ def test_more_seeds_train_only_the_new_ones(finished: tuple[Path, Fondue], tmp_p
     [{"learning_rate": 1e-3}, {"objective": {"name": "beta", "beta": 4.0}}, {"period": 10}, {"gap": "dimension"}],
     ids=["learning rate", "objective", "period", "gap"],
 )
-def test_readings_of_other_settings_are_not_taken_for_these(
+def test_other_settings_do_not_share_measurements(
     options: dict[str, Any], finished: tuple[Path, Fondue], tmp_path: Path
 ) -> None:
     runs = copied(finished[0], tmp_path)
@@ -153,7 +165,7 @@ def test_readings_of_other_settings_are_not_taken_for_these(
     assert lasting(result) == lasting(searched(None, seeds=1, **options))
 
 
-def test_a_gap_of_ones_own_is_not_kept(tmp_path: Path) -> None:
+def test_a_search_with_your_own_gap_is_not_stored(tmp_path: Path) -> None:
     def spread(evidence: Evidence) -> float:
         return float(evidence.codes.mean.shape[1]) - 2
 
@@ -164,7 +176,7 @@ def test_a_gap_of_ones_own_is_not_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("done_first", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("call", [1, 2, 5, 12, 19])
-def test_a_crash_at_any_write_is_made_good_by_asking_again(
+def test_a_search_resumes_after_a_crash_at_any_write(
     call: int, done_first: bool, finished: tuple[Path, Fondue], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -173,20 +185,22 @@ def test_a_crash_at_any_write_is_made_good_by_asking_again(
             searched(tmp_path)
     result = searched(tmp_path)
     same_but_for_rounding(result, finished[1])
-    assert {path.name for path in folder_of(tmp_path).iterdir()} == {RESULT_FILE, "history.jsonl", ".lock"}
+    assert {path.name for path in folder_of(tmp_path).iterdir()} == {RESULT_FILE, TIME_FILE, "history.jsonl", ".lock"}
 
 
 def same_but_for_rounding(result: Fondue, other: Fondue) -> None:
     """After a stop models train in other company, and a sum over them may be rounded otherwise."""
     assert result.values == other.values
     assert [answer.periods for answer in result.answers] == [answer.periods for answer in other.answers]
-    assert [(look.value, look.seed, look.periods) for look in result.looks] == [
-        (look.value, look.seed, look.periods) for look in other.looks
+    assert [(probe.value, probe.seed, probe.periods) for probe in result.probes] == [
+        (probe.value, probe.seed, probe.periods) for probe in other.probes
     ]
-    assert [look.gap for look in result.looks] == pytest.approx([look.gap for look in other.looks], rel=1e-9, abs=1e-9)
+    assert [probe.gap for probe in result.probes] == pytest.approx(
+        [probe.gap for probe in other.probes], rel=1e-9, abs=1e-9
+    )
 
 
-def test_a_search_that_was_stopped_trains_only_what_is_missing(
+def test_an_interrupted_search_trains_only_what_is_missing(
     interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path
 ) -> None:
     result = searched(copied(interrupted, tmp_path))
@@ -198,7 +212,7 @@ WORKER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_keeping import searched
+from test_store import searched
 print("started", flush=True)
 searched(Path(sys.argv[2]))
 """
@@ -209,7 +223,7 @@ def lines(runs: Path) -> int:
 
 
 @pytest.mark.slow
-def test_kills_leave_no_trace_in_the_result(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_killed_processes_do_not_change_the_result(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs, command = tmp_path / "killed", [sys.executable, "-c", WORKER, str(Path(__file__).parent)]
     hits = 0
     for _ in range(2):
@@ -226,7 +240,7 @@ def test_kills_leave_no_trace_in_the_result(finished: tuple[Path, Fondue], tmp_p
     same_but_for_rounding(result, finished[1])
 
 
-def test_a_search_that_another_process_makes_is_left_alone(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_a_search_of_another_process_is_not_touched(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(finished[0], tmp_path)
     folder = folder_of(runs)
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
@@ -236,14 +250,16 @@ def test_a_search_that_another_process_makes_is_left_alone(finished: tuple[Path,
     ) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(RunError, match=rf"{folder.name} is being trained by another process. Wait for it"):
+        with pytest.raises(RunError, match=folder.name):
             searched(runs)
         other.kill()
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     assert searched(runs).trained_steps == 0
 
 
-def test_a_last_line_cut_short_is_read_again(interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_a_measurement_cut_short_is_made_again(
+    interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path
+) -> None:
     runs = copied(interrupted, tmp_path)
     history = folder_of(runs) / "history.jsonl"
     history.write_bytes(history.read_bytes()[:-9])
@@ -251,14 +267,14 @@ def test_a_last_line_cut_short_is_read_again(interrupted: Path, finished: tuple[
     assert all(json.loads(line) for line in history.read_text().splitlines())
 
 
-def test_readings_that_are_gone_are_made_anew(interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_lost_measurements_are_made_again(interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(interrupted, tmp_path)
     (folder_of(runs) / "history.jsonl").unlink()
     assert list((folder_of(runs) / "states").iterdir())
     same_but_for_rounding(searched(runs), finished[1])
 
 
-def test_states_that_are_gone_are_made_again(interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_lost_states_are_made_again(interrupted: Path, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(interrupted, tmp_path)
     shutil.rmtree(folder_of(runs) / "states")
     same_but_for_rounding(searched(runs), finished[1])
@@ -277,12 +293,12 @@ DAMAGED_LINES = {
 
 
 @pytest.mark.parametrize(("line", "words"), DAMAGED_LINES.values(), ids=DAMAGED_LINES)
-def test_a_damaged_reading_is_named(line: bytes, words: str, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_a_damaged_measurement_is_named(line: bytes, words: str, finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(finished[0], tmp_path)
     history = folder_of(runs) / "history.jsonl"
     content = line + history.read_bytes()
     history.write_bytes(content)
-    with pytest.raises(RunError, match=rf"history\.jsonl is damaged.*{words}.*Delete the"):
+    with pytest.raises(RunError, match=rf"history\.jsonl.*{words}"):
         searched(runs)
     assert history.read_bytes() == content
 
@@ -294,7 +310,7 @@ def test_a_damaged_state_is_named_and_the_remedy_works(
     runs = copied(interrupted, tmp_path)
     file = max((folder_of(runs) / "states").glob("*.safetensors"))
     file.write_bytes(content)
-    with pytest.raises(RunError, match=rf"{file.name} is damaged and was not read.*Delete it"):
+    with pytest.raises(RunError, match=file.name):
         searched(runs)
     file.unlink()
     same_but_for_rounding(searched(runs), finished[1])
@@ -306,42 +322,49 @@ def test_a_state_with_a_turned_bit_is_named(interrupted: Path, tmp_path: Path) -
     content = bytearray(file.read_bytes())
     content[-5] ^= 4
     file.write_bytes(bytes(content))
-    with pytest.raises(RunError, match=rf"{file.name} is damaged and was not read: its checksum"):
+    with pytest.raises(RunError, match=rf"{file.name}.*checksum"):
         searched(runs)
 
 
 def test_a_damaged_result_is_named_by_what_lists_results(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(finished[0], tmp_path)
     (folder_of(runs) / RESULT_FILE).write_text('{"latents": 3,')
-    with pytest.raises(RunError, match=rf"{RESULT_FILE} is damaged .*Delete its folder to search again"):
-        kept_results(runs)
+    with pytest.raises(RunError, match=RESULT_FILE):
+        load_results(runs)
     assert searched(runs).trained_steps == 0
-    assert kept_results(runs)[0]["latents"] == finished[1].latents
+    assert load_results(runs)[0]["latents"] == finished[1].latents
 
 
 def test_a_folder_that_cannot_be_written_in_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file where the folder of runs should be")
-    with pytest.raises(RunError, match=r"file/fondue-\w+ must be a folder that can be written in.*choose another"):
+    with pytest.raises(RunError, match=r"file/fondue-\w+"):
         searched(tmp_path / "file")
 
 
-def test_a_reading_that_is_kept_is_not_deleted(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_a_journal_knows_the_gaps_that_were_measured(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     folder = folder_of(copied(finished[0], tmp_path))
-    readings, member = Readings(folder), Member(2, learning_rate=3e-2)
-    assert ("trace", member, 1) in readings
-    assert ("trace", member, 99) not in readings
-    assert len(readings) == len(list(readings))
-    with pytest.raises(RunError, match="a reading that was kept is not deleted"):
-        del readings["trace", member, 1]
+    journal, member = GapJournal(folder), Member(2, learning_rate=3e-2)
+    assert ("trace", member, 1) in journal
+    assert ("trace", member, 99) not in journal
+    assert len(journal) == len((folder / "history.jsonl").read_text().splitlines())
+
+
+def test_a_record_comes_back_from_its_row() -> None:
+    record = GapRecord("trace", "3f2a", 2, GapTerms(4.5, 3.0))
+    assert record.row() == {"step": 2, "split": "trace", "member": "3f2a", "minuend": 4.5, "subtrahend": 3.0}
+    assert GapRecord.from_row(json.loads(json.dumps(record.row()))) == record
 
 
 def test_states_come_back_to_the_bit(interrupted: Path, tmp_path: Path) -> None:
     folder = folder_of(copied(interrupted, tmp_path))
-    states, member = States(folder), Member(2, learning_rate=3e-2)
-    state = states[member]
+    states, member = StateFiles(folder), Member(2, learning_rate=3e-2)
+    state = states.get(member)
+    assert state is not None
     assert state.step == SETTINGS["period"]
     states[Member(3)] = state
-    assert states[Member(3)].parameters.equal(state.parameters)
+    again = states.get(Member(3))
+    assert again is not None
+    assert again.parameters.equal(state.parameters)
     assert states.get(Member(4)) is None
     before = len(states)
     del states[Member(3)]
@@ -349,11 +372,11 @@ def test_states_come_back_to_the_bit(interrupted: Path, tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_step_is_that_of_all_searches_of_a_folder(tmp_path: Path) -> None:
-    assert keep_time(tmp_path, 5.0, 0) is None
+    assert add_training_time(tmp_path, 5.0, 0) is None
     assert list(tmp_path.iterdir()) == []
-    assert keep_time(tmp_path, 1.0, 10) == pytest.approx(0.1)
-    assert keep_time(tmp_path, 5.0, 30) == pytest.approx(6 / 40)
-    assert keep_time(tmp_path, 9.0, 0) == pytest.approx(6 / 40)
-    (tmp_path / SPENT_FILE).write_text("{")
-    with pytest.raises(RunError, match=r"spent\.json is damaged \(JSONDecodeError.*Delete it: times are lost\."):
-        keep_time(tmp_path, 1.0, 1)
+    assert add_training_time(tmp_path, 1.0, 10) == pytest.approx(0.1)
+    assert add_training_time(tmp_path, 5.0, 30) == pytest.approx(6 / 40)
+    assert add_training_time(tmp_path, 9.0, 0) == pytest.approx(6 / 40)
+    (tmp_path / TIME_FILE).write_text("{")
+    with pytest.raises(RunError, match=r"spent\.json.*JSONDecodeError"):
+        add_training_time(tmp_path, 1.0, 1)

@@ -14,21 +14,25 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import vaescope
+from vaescope.data import open_dataset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RunError, UnknownNameError
+from vaescope.objectives import OBJECTIVES
 from vaescope.runs import Run
 from vaescope.runs.locks import locked
-from vaescope.runs.measurements import FILE, MeasurementSpec, MissingMetricWarning
+from vaescope.runs.measurements import MeasurementSpec, MissingMetricWarning
+from vaescope.runs.record import RESULTS_FILE
 from vaescope.runs.store import Store
-from vaescope.sweeps.engines.local import local
+from vaescope.sweeps.engines.local import run_locally
 from vaescope.sweeps.jobs import is_done, make_jobs
 from vaescope.sweeps.run import open_runs, plan_sweep, rows_of, run_sweep, train_jobs
-from vaescope.sweeps.specification import Sweep, check_place
+from vaescope.sweeps.specification import Sweep, Trial
 
 SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 LARGE = {"name": "mlp", "encoder_widths": [400, 200], "decoder_widths": [200, 400]}
@@ -73,37 +77,46 @@ def test_the_values_of_the_grid_go_before_those_beside_it() -> None:
 
 
 def test_an_option_without_its_part_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"the grid's prior\.scale needs a prior that it is an option of"):
+    with pytest.raises(ConfigurationError, match=r"prior\.scale is an option of a prior"):
         digits({"prior.scale": [1.0]}).trials()
 
 
 @pytest.mark.parametrize(
-    "place", ["latents", "seed", "learning_rate", "steps", "net", "objective", "data", "objective.beta", "data.items"]
+    ("key", "values", "read"),
+    [
+        ("latents", [3, 4], lambda trial: trial.member.latents),
+        ("seed", [1, 2], lambda trial: trial.member.seed),
+        ("learning_rate", [0.1, 0.2], lambda trial: trial.member.learning_rate),
+        ("steps", [5, 6], lambda trial: trial.settings["steps"]),
+        ("net", ["mlp", "conv"], lambda trial: trial.settings["net"]),
+        ("objective", ["beta", "beta_tc"], lambda trial: OBJECTIVES.name_of(trial.member.objective)),
+        ("data", ["digits", "mnist"], lambda trial: trial.data),
+        ("objective.beta", [2.0, 3.0], lambda trial: trial.member.objective.beta),
+        ("data.items", [10, 20], lambda trial: trial.data["items"]),
+    ],
 )
-def test_places_of_the_grid(place: str) -> None:
-    check_place(place)
+def test_every_kind_of_key_varies_what_it_names(key: str, values: list[Any], read: Callable[[Trial], Any]) -> None:
+    assert [read(trial) for trial in digits({key: values}).trials()] == values
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("key", "received"),
     [
-        ("latent", r"a place in the grid must be one of .*; got 'latent'. Did you mean 'latents'"),
-        ("objectiv.beta", r"the part of a place in the grid must be one of .*; got 'objectiv'"),
-        ("latents.beta", r"the part of a place in the grid must be one of .*; got 'latents'"),
-        ("device", r"a place in the grid must be one of .*; got 'device'"),
-        ("runs", r"a place in the grid must be one of .*; got 'runs'"),
+        ("latent", "'latent'. Did you mean 'latents'"),
+        ("objectiv.beta", "'objectiv'. Did you mean 'objective'"),
+        ("latents.beta", "'latents'"),
+        ("device", "'device'"),
+        ("runs", "'runs'"),
     ],
 )
-def test_a_place_that_no_run_has_is_refused(place: str, said: str) -> None:
-    with pytest.raises(UnknownNameError, match=said):
-        check_place(place)
-    with pytest.raises(UnknownNameError, match=said):
-        digits({place: [1]})
+def test_a_key_that_no_run_has_is_refused(key: str, received: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"got {received}"):
+        digits({key: [1]})
 
 
 @pytest.mark.parametrize("values", [[], "01", 3, {"a": 1}])
-def test_a_place_must_have_a_list_of_values(values: Any) -> None:
-    with pytest.raises(ConfigurationError, match="the grid's seed must be a list of at least one value"):
+def test_a_key_must_have_a_list_of_values(values: Any) -> None:
+    with pytest.raises(ConfigurationError, match="seed in the grid must be a list"):
         digits({"seed": values})
 
 
@@ -132,7 +145,7 @@ def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
     jobs = make_jobs(digits({"objective": objectives, "steps": [4, 5], "seed": [0, 1]}))
     assert [len(job.ids) for job in jobs] == [2, 2, 2, 2]
     assert len({type(job.members[0].objective) for job in jobs}) == 2
-    assert sorted(job.settings["steps"] for job in jobs) == [4, 4, 5, 5]
+    assert sorted(job.options.steps for job in jobs) == [4, 4, 5, 5]
 
 
 def test_members_stand_in_the_order_of_their_ids_and_know_their_places() -> None:
@@ -140,7 +153,7 @@ def test_members_stand_in_the_order_of_their_ids_and_know_their_places() -> None
     (job,) = make_jobs(sweep)
     assert list(job.ids) == sorted(job.ids)
     seeds = [3, 1, 2, 0]
-    assert [seeds[place] for place in job.places] == [member.seed for member in job.members]
+    assert [seeds[place] for place in job.positions] == [member.seed for member in job.members]
 
 
 def test_jobs_do_not_depend_on_the_order_of_the_grid() -> None:
@@ -151,7 +164,7 @@ def test_jobs_do_not_depend_on_the_order_of_the_grid() -> None:
 def test_equal_runs_are_there_once() -> None:
     (job,) = make_jobs(digits({"seed": [0, 1, 0], "objective.beta": [1, 1.0]}))
     assert len(job.ids) == 2
-    assert sorted(job.places) == [0, 2]
+    assert sorted(job.positions) == [0, 2]
 
 
 def test_equal_runs_in_other_words_are_there_once_too() -> None:
@@ -162,12 +175,11 @@ def test_equal_runs_in_other_words_are_there_once_too() -> None:
     assert [job.number for job in jobs] == list(range(len(jobs)))
 
 
-def test_data_are_opened_once_for_all_that_ask() -> None:
-    opened: dict[str, Any] = {}
-    make_jobs(digits({"steps": [4, 5]}), opened=opened)
-    (kept,) = opened.values()
-    make_jobs(digits({}), opened=opened)
-    assert list(opened.values()) == [kept]
+def test_data_are_opened_once_for_all_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr("vaescope.sweeps.jobs.open_dataset", lambda data: opened.append(data) or open_dataset(data))
+    assert len(make_jobs(digits({"steps": [4, 5]}))) == 2
+    assert opened == ["digits"]
 
 
 def test_a_job_can_be_sent_to_another_process() -> None:
@@ -194,7 +206,7 @@ def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
     rows = quietly(sweep, tmp_path)
     more = make_jobs(digits({"seed": [0, 1]}, measure=MeasurementSpec(items=70)))
     assert not is_done(more[0], tmp_path)
-    (tmp_path / rows[1]["id"] / FILE).unlink()
+    (tmp_path / rows[1]["id"] / RESULTS_FILE).unlink()
     (job,) = make_jobs(sweep)
     assert not is_done(job, tmp_path)
     model = tmp_path / rows[0]["id"] / "model.safetensors"
@@ -218,7 +230,7 @@ def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> N
 def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     times = {"Beta": 1.0, "Factor": 3.0}
     monkeypatch.setattr(
-        "vaescope.sweeps.run._timed", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5)
+        "vaescope.sweeps.run._time_job", lambda job, device: (times[type(job.members[0].objective).__name__], 4, 5)
     )
     for names in (["beta", "factor"], ["factor", "beta"]):
         planned = plan_sweep(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
@@ -230,7 +242,7 @@ def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None
     assert plan_sweep(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "to do"
     rows = quietly(wild, tmp_path)
     assert plan_sweep(wild, runs=tmp_path, device="cpu").rows()[0]["state"] == "done"
-    with pytest.raises(RunError, match=r"it diverged: .*failure\.json says where\. Lower the learning rate"):
+    with pytest.raises(RunError, match=r"diverged .*failure\.json"):
         _ = Run.open(tmp_path / rows[1]["id"]).model
 
 
@@ -261,7 +273,7 @@ def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> Non
 
 def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tmp_path: Path) -> None:
     sweep = digits({"seed": [0, 1]}, measure=MeasurementSpec(("mig", "dci"), items=50))
-    with pytest.raises(DataError, match=r"digits must have at least 2 factors that vary for the metric dci, it has 1"):
+    with pytest.raises(DataError, match=r"dci .*digits"):
         quietly(sweep, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -270,16 +282,14 @@ def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> 
     one = {"name": "mlp", "encoder_widths": [9], "decoder_widths": [8]}
     # With one latent there is no sparsity.
     sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=MeasurementSpec(("mig", "hoyer"), items=50))
-    with pytest.warns(
-        MissingMetricWarning, match=r"has no hoyer: sparsity is about at least 2 latents that vary"
-    ) as met:
+    with pytest.warns(MissingMetricWarning, match="has no hoyer: sparsity") as met:
         rows = quietly(sweep, tmp_path)
     assert [row["status"] for row in rows] == ["complete"] * 4
     assert [row["hoyer"] is None for row in rows] == [True, True, False, False]
     assert all(row["mig"] is not None for row in rows)
     assert len(met) == 2
-    kept = json.loads((tmp_path / rows[0]["id"] / FILE).read_text())
-    assert kept["hoyer"]["why"].startswith("sparsity is about at least 2 latents that vary, ")
+    kept = json.loads((tmp_path / rows[0]["id"] / RESULTS_FILE).read_text())
+    assert kept["hoyer"]["why"].startswith("sparsity")
     assert quietly(sweep, tmp_path) == rows
 
 
@@ -295,9 +305,9 @@ WARNER = """
 import os, warnings
 from multiprocessing import Pipe
 from vaescope.errors import CollapseWarning
-from vaescope.sweeps.engines.local import _begin
+from vaescope.sweeps.engines.local import _start_worker
 reader, writer = Pipe(duplex=False)
-_begin(reader)
+_start_worker(reader)
 warnings.warn("latents are going", CollapseWarning)
 os._exit(0)
 """
@@ -442,10 +452,10 @@ def test_a_run_that_another_process_trains_is_waited_for_at_the_end(workers: int
     holder = threading.Thread(target=hold, args=(Store(tmp_path).path(jobs[0].ids[0]), released))
     holder.start()
     try:
-        performed = iter(local(jobs, tmp_path, workers=workers))
+        performed = iter(run_locally(jobs, tmp_path, workers=workers))
         order += [next(performed).number, next(performed).number]
         threading.Timer(0.3, released.set).start()
-        with pytest.warns(UserWarning, match="another process trains runs of one job, which are waited for"):
+        with pytest.warns(UserWarning, match="waiting for another process"):
             order += [job.number for job in performed]
     finally:
         released.set()
@@ -461,14 +471,14 @@ def hold(folder: Path, released: threading.Event) -> None:
 
 
 def test_runs_must_have_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
+    with pytest.raises(ConfigurationError, match="runs must be the path of a folder"):
         run_sweep(digits({}), runs="", device="cpu", progress=False)
-    with pytest.raises(ConfigurationError, match="runs must be the path of a folder, got ''"):
+    with pytest.raises(ConfigurationError, match="runs must be the path of a folder"):
         plan_sweep(digits({}), runs="", device="cpu")
 
 
 def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:
-    performed = iter(local(make_jobs(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
+    performed = iter(run_locally(make_jobs(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
     next(performed)
     statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]
     list(performed)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vaescope.sizing import binary_search, ladder, search, search_in_rounds
+from vaescope.sizing import binary_search, fondue_search, search_in_rounds
+from vaescope.sizing.search import ladder
 
 BRISK = settings(max_examples=150, deadline=None)
 STARTS = st.integers(1, 200)
@@ -47,7 +48,7 @@ def test_theorem_8_3_3_the_result_is_the_largest_size_within_the_threshold(
     steps: list[float], threshold: float, start: int
 ) -> None:
     gap = rising(steps)
-    result = search(gap, start, threshold)
+    result = fondue_search(gap, start, threshold)
     answer = largest_within(gap, threshold)
     assert result.latents == answer
     assert result.bracket == (answer, answer + 1)
@@ -56,12 +57,12 @@ def test_theorem_8_3_3_the_result_is_the_largest_size_within_the_threshold(
 
 @pytest.mark.parametrize("answer", [0, 1, 11, 19, 32, 63, 64, 199, 200, 201])
 def test_the_result_does_not_depend_on_the_start(answer: int) -> None:
-    assert {search(stepping(answer), start).latents for start in range(1, 201)} == {answer}
+    assert {fondue_search(stepping(answer), start).latents for start in range(1, 201)} == {answer}
 
 
 @pytest.mark.parametrize(("answer", "models"), [(11, 8), (19, 9), (32, 10)])
 def test_the_published_starts_need_no_more_models_than_published(answer: int, models: int) -> None:
-    results = [search(stepping(answer), start) for start in PUBLISHED_STARTS]
+    results = [fondue_search(stepping(answer), start) for start in PUBLISHED_STARTS]
     assert {result.latents for result in results} == {answer}
     assert max(len(result.gaps) for result in results) <= models
 
@@ -69,7 +70,7 @@ def test_the_published_starts_need_no_more_models_than_published(answer: int, mo
 def test_the_number_of_sizes_asked_for_is_logarithmic() -> None:
     for start in range(1, 201):
         for answer in range(0, 420, 3):
-            calls = len(search(stepping(answer), start).gaps)
+            calls = len(fondue_search(stepping(answer), start).gaps)
             assert calls <= 2 * math.log2(max(start, answer + 1)) + 2
 
 
@@ -84,7 +85,7 @@ def test_no_size_is_asked_for_twice_and_the_bracket_holds_whatever_the_gap(
         asked.append(size)
         return values[size % len(values)]
 
-    result = search(gap, start, threshold, largest=500)
+    result = fondue_search(gap, start, threshold, largest=500)
     assert len(asked) == len(set(asked))
     assert [size for size, _ in result.gaps] == asked
     lower, upper = result.bracket
@@ -101,7 +102,7 @@ def test_with_an_end_the_result_is_the_largest_size_up_to_it(
     steps: list[float], threshold: float, start: int, largest: int
 ) -> None:
     gap = rising(steps)
-    result = search(gap, start, threshold, largest)
+    result = fondue_search(gap, start, threshold, largest)
     answer = largest_within(gap, threshold)
     assert result.latents == min(answer, largest)
     assert result.bounded == (answer < largest)
@@ -129,7 +130,7 @@ def test_rounds_find_what_the_sequential_search_finds(
 ) -> None:
     gap = rising(steps)
     together = search_in_rounds(at_once(gap), start, threshold, width, largest)
-    assert together.bracket == search(gap, start, threshold, largest).bracket
+    assert together.bracket == fondue_search(gap, start, threshold, largest).bracket
     assert together.contradictions == ()
 
 
@@ -170,7 +171,7 @@ def test_rounds_over_any_gap_end_at_a_crossing_that_no_smaller_size_tried_contra
 def test_the_sequential_search_stays_on_the_ladder_until_it_has_a_bracket(answer: int, start: int) -> None:
     gap, rungs = stepping(answer), ladder(start, 400)
     seen: set[bool] = set()
-    for size, value in search(gap, start, largest=400).gaps:
+    for size, value in fondue_search(gap, start, largest=400).gaps:
         if len(seen) < 2:
             assert size in rungs
         seen.add(value <= 1)

@@ -298,10 +298,10 @@ def test_a_regime_says_what_it_holds() -> None:
 @pytest.mark.parametrize(
     ("spectrum", "sentence"),
     [
-        ([1.0, -2.0], "number 1 is -2"),
-        ([math.nan], "number 0 is nan"),
+        ([1.0, -2.0], "-2 for latent 1"),
+        ([math.nan], "nan for latent 0"),
         ([[1.0]], r"got the shape \(1, 1\)"),
-        (["wide"], "must be one row of numbers"),
+        (["wide"], "spectrum .*numbers"),
     ],
 )
 def test_a_wrong_spectrum_is_named(spectrum: list[object], sentence: str) -> None:
@@ -311,5 +311,5 @@ def test_a_wrong_spectrum_is_named(spectrum: list[object], sentence: str) -> Non
 
 @pytest.mark.parametrize(("gamma", "beta", "name"), [(0.0, 1.0, "gamma"), (1.0, -1.0, "beta")])
 def test_a_wrong_strength_is_named(gamma: float, beta: float, name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name} must be a finite number above 0"):
+    with pytest.raises(ConfigurationError, match=name):
         theory.optimal_regime([1.0], gamma, beta)

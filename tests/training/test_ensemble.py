@@ -11,7 +11,7 @@ from vaescope.data.dataset import Dataset
 from vaescope.models import Architecture
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
-from vaescope.training import Member, Plan, Row, Trainer
+from vaescope.training import HistoryRow, Member, Plan, Trainer
 
 ARCHITECTURES = {
     "conv": Architecture(net=Conv(channels=(8, 8, 16, 16), hidden=32)),
@@ -35,10 +35,10 @@ def data() -> Dataset:
 
 def trained(
     architecture: Architecture, members: tuple[Member, ...], data: Dataset, **plan: object
-) -> tuple[Trainer, list[Row]]:
+) -> tuple[Trainer, list[HistoryRow]]:
     settings = {"steps": 50, "batch": 16, "precision": "float64", "log_every": 25, "evaluate_every": 25, **plan}
     trainer = Trainer(architecture, members, Plan(**settings), *data.split(0.2))
-    rows: list[Row] = []
+    rows: list[HistoryRow] = []
     while not trainer.finished:
         rows += trainer.advance()
     return trainer, rows
@@ -103,7 +103,7 @@ def test_different_seeds_give_different_weights(data: Dataset) -> None:
 
 def test_latents_outside_a_member_stay_untouched(data: Dataset) -> None:
     together, _ = trained(ARCHITECTURES["mlp"], MEMBERS, data)
-    weights = together.task.layout.unpack(together.state.parameters[0])
+    weights = together.ensemble.layout.unpack(together.state.parameters[0]).model
     assert torch.all(weights["posterior.mean.weight"][3:] == 0)
     assert torch.all(weights["decoder.layers.0.weight"][:, 3:] == 0)
 

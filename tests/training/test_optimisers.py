@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError
-from vaescope.training.optimisers import BLOCK, OPTIMISERS, Adagrad, Adam, AMSGrad, apply_in_blocks, empty_slots
+from vaescope.training.optimisers import BLOCK_SIZE, OPTIMISERS, Adagrad, Adam, AMSGrad, apply_in_blocks, empty_slots
 
 RATES = (0.05, 0.002)
 STEPS = 30
@@ -86,7 +86,7 @@ def test_every_registered_optimiser_is_compared_with_torch() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMISERS))
-@pytest.mark.parametrize("size", [1, 1000, BLOCK - 1, BLOCK, BLOCK + 37, 2 * BLOCK + 1])
+@pytest.mark.parametrize("size", [1, 1000, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 37, 2 * BLOCK_SIZE + 1])
 def test_blocks_give_the_numbers_of_one_update(name: str, size: int) -> None:
     optimiser = OPTIMISERS[name]()
     parameters = [draw(2, size, seed=1) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The command line: one module for each command, loaded when it is called; `--help` never loads torch."""
+"""The command line: one module per command; heavy packages load when a command runs, so `--help` never loads torch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ app.add_typer(runs.app, name="runs")
 
 @app.callback(invoke_without_command=True)
 def options(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
+    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
 ) -> None:
     if version:
         from vaescope import __version__
@@ -55,11 +55,11 @@ def options(
         raise typer.Exit
 
 
-STOPPED = 130  # the exit code of a command that an interrupt ended
+INTERRUPTED = 130  # exit code of an interrupted command
 
 
 def main() -> None:
-    """Run a command; a mistake in the input is one sentence and exit code 2, a warning is one sentence."""
+    """Run a command; wrong input prints one sentence and exits with code 2, a warning prints one sentence."""
     warnings.showwarning = lambda message, *where, **more: print(f"warning: {message}", file=sys.stderr)
     try:
         app()
@@ -67,8 +67,8 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as end:
-        # Typer makes an exit code of an interrupt before it gets here.
-        if isinstance(end, SystemExit) and end.code != STOPPED:
+        # Typer may turn an interrupt into an exit code first.
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
-        print("stopped; what was trained is kept, the same command takes it up again.", file=sys.stderr)
-        sys.exit(STOPPED)
+        print("Interrupted. Finished work is kept; run the same command to resume.", file=sys.stderr)
+        sys.exit(INTERRUPTED)

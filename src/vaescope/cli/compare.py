@@ -1,4 +1,4 @@
-"""`vaescope compare`: what each run is, and how alike their representations are."""
+"""`vaescope compare`: the runs next to each other, and the similarity of their representations."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from typing import Annotated
 
 import typer
 
+from vaescope.cli import options
+
 
 def compare(
     subjects: Annotated[list[str], typer.Argument(help="Runs (ids or folders), or files of codes of the same items.")],
-    data: Annotated[str | None, typer.Option(help="Data to encode; those of the first run when left out.")] = None,
-    measure: Annotated[str, typer.Option(help="cka, procrustes.")] = "cka",
-    representation: Annotated[str, typer.Option(help="mean, sample, variance.")] = "mean",
-    layers: Annotated[bool, typer.Option("--layers", help="Also compare every layer of the first two.")] = False,
-    items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 5000,
-    seed: Annotated[int, typer.Option(help="Of samples and of the choice of items.")] = 0,
-    plot: Annotated[str | None, typer.Option(help="Draw the similarities into this .html file.")] = None,
-    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    data: Annotated[str | None, typer.Option(help="Data to encode; default: the data of the first run.")] = None,
+    measure: Annotated[str, typer.Option(help="Similarity: cka or procrustes.")] = "cka",
+    representation: Annotated[str, typer.Option(help="Codes to compare: mean, sample or variance.")] = "mean",
+    layers: Annotated[bool, typer.Option("--layers", help="Also compare all layers of the first two models.")] = False,
+    items: options.Items = 5000,
+    seed: options.Seed = 0,
+    plot: Annotated[str | None, typer.Option(help="Write a plot of the similarities to this .html file.")] = None,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
 ) -> None:
-    """Compare models: size, loss and types of latents side by side, and the similarity of every pair."""
+    """Compare models: size, loss, latent types, and the similarity of each pair."""
     from vaescope.cli.diagnose import print_cards
     from vaescope.cli.files import check_file
     from vaescope.cli.tables import columns_of, print_json, print_table
@@ -30,10 +32,10 @@ def compare(
         subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
     )
     if plot is not None:
-        from vaescope.reporting.comparison_plots import layer_plots, similarity_plot
+        from vaescope.reporting.heatmaps import layer_plots, similarity_plot
         from vaescope.reporting.page import write_plots
 
-        write_plots([similarity_plot(found), *layer_plots(found)], plot, "How alike are these models?")
+        write_plots([similarity_plot(found), *layer_plots(found)], plot, "How similar are these models?")
     if json:
         print_json(found.plain())
         return
@@ -48,7 +50,7 @@ def compare(
         print_table(
             [f"layers of {found.names[0]}", *found.layers.columns],
             [[name, *(f"{value:.3f}" for value in row)] for name, row in cells],
-            title=f"Against the layers of {found.names[1]}",
+            title=f"Compared with the layers of {found.names[1]}",
         )
     if plot is not None:
-        print(f"drawn in {plot}")
+        print(f"plot: {plot}")

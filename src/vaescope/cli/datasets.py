@@ -1,16 +1,14 @@
-"""`vaescope datasets`: every data set by name, and where it lies."""
+"""`vaescope datasets`: every data set by name, and where it is."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from vaescope.cli import options
 
 
-def datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False) -> None:
-    """List the data sets that can be opened by name: items, shape, factors, where found.
+def datasets(json: options.Json = False) -> None:
+    """List the data sets that have a name: items, shape, factors, location.
 
-    Your own data need no name: pass a path to a .npy, .npz or .csv file or to a folder of images.
+    Your own data need no name: pass the path of a .npy, .npz or .csv file, or of a folder of images.
     """
     from vaescope.cli.tables import print_json, print_table
     from vaescope.data import DATASETS
@@ -21,7 +19,7 @@ def datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON for m
             "items": entry.items or None,
             "shape": " x ".join(map(str, entry.shape)),
             "factors": ", ".join(entry.factors),
-            "where": entry.locate() or "not found: opening it fetches it or says how to get it",
+            "where": entry.locate() or entry.how_to_get,
             "what": entry.summary,
         }
         for name, entry in sorted(DATASETS.items())

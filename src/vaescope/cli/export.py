@@ -1,4 +1,4 @@
-"""`vaescope export`: the encoder and the decoder of a run as files for other programs."""
+"""`vaescope export`: the encoder and the decoder of a run as ONNX files."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from typing import Annotated
 
 import typer
 
-from vaescope.errors import ConfigurationError
+from vaescope.cli import options
 
 
 def export(
-    run: Annotated[str, typer.Argument(help="A run's folder or the beginning of its id.")],
-    onnx: Annotated[bool, typer.Option("--onnx", help="As ONNX, the format there is.")] = False,
+    run: options.RunId,
+    # ONNX is the only format; the flag stays for scripts that pass it.
+    onnx: Annotated[bool, typer.Option("--onnx", hidden=True)] = True,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Folder to write in; 'onnx' in the run's when left out.")
+        str | None, typer.Option("--output", "-o", help="Output folder; default: 'onnx' in the folder of the run.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Data to check with; those of the run when left out.")] = None,
-    check_items: Annotated[int, typer.Option(help="Items to compare with PyTorch on.")] = 64,
-    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    data: Annotated[str | None, typer.Option(help="Data to check with; default: the data of the run.")] = None,
+    check_items: Annotated[int, typer.Option(help="Number of items to compare with PyTorch.")] = 64,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
 ) -> None:
-    """Write encoder.onnx (x -> mean, variance) and decoder.onnx (z -> x), for any number of items.
+    """Export a run to ONNX: encoder.onnx (x -> mean, variance) and decoder.onnx (z -> x), for any batch size.
 
-    Both are compared with PyTorch on items of the data before they are written. Needs `pip install 'vaescope[onnx]'`.
+    Both files are checked against PyTorch before they are written. Needs `pip install 'vaescope[onnx]'`.
     """
     from vaescope.cli.tables import print_json, print_rows
     from vaescope.runs.exporting import export as export_run
 
-    if not onnx:
-        raise ConfigurationError("export must be told a format, and there is one: add --onnx.")
     found = export_run(run, output, data=data, check_items=check_items, runs=runs)
     if json:
         print_json(found.plain())

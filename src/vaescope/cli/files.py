@@ -1,37 +1,34 @@
-"""Files that a command is told to write: refused at the beginning, not after hours of work at the end."""
+"""Files that a command writes: checked at the start, so that hours of work do not end in an error."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from vaescope.errors import ConfigurationError
 
 
 def check_file(path: str | None) -> None:
-    """A file that can be made or written over, in a folder that is there; nothing is left of trying."""
+    """Raise an error if the file cannot be written; leaves nothing behind."""
     if path is None:
         return
     file = Path(path)
     try:
         if not file.absolute().parent.is_dir():
-            raise ConfigurationError(
-                f"{path!r} must lie in a folder that is there to be written. Make the folder first."
-            )
+            raise ConfigurationError(f"{path!r} must be in an existing folder. Create the folder first.")
         if not os.path.lexists(file):
             file.open("xb").close()
             file.unlink()
         elif file.is_file() or file.is_dir():
-            # Others, such as pipes, would take an opening for all that there is, and say at the end what they refuse.
+            # Other kinds, such as pipes, would take opening and closing for their whole content.
             file.open("ab").close()
     except OSError as error:
         raise unwritable(file, error) from error
 
 
-def write_csv(rows: Sequence[dict[str, Any]], names: Sequence[str], file: Path) -> None:
-    """The columns of the rows as a CSV file."""
+def write_csv(rows: Sequence[Mapping[str, object]], names: Sequence[str], file: Path) -> None:
+    """Write the named columns of the rows to a CSV file."""
     from vaescope.tables import csv_text
 
     try:
@@ -41,7 +38,5 @@ def write_csv(rows: Sequence[dict[str, Any]], names: Sequence[str], file: Path) 
 
 
 def unwritable(file: Path, error: OSError) -> ConfigurationError:
-    """The error for a file that the system refuses to write."""
-    return ConfigurationError(
-        f"{str(file)!r} must be a file that can be written, it cannot ({error.strerror}). Name another file."
-    )
+    """The error for a file that cannot be written."""
+    return ConfigurationError(f"{str(file)!r} cannot be written ({error.strerror}). Choose another file.")

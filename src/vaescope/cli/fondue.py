@@ -3,105 +3,135 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vaescope.cli import parts
+from vaescope.cli import options
 from vaescope.cli.files import check_file
-from vaescope.cli.parts import given, opened, parse_settings, part, table
+from vaescope.cli.parts import PartOptions, open_data
+from vaescope.cli.variants import choices
 from vaescope.errors import ConfigurationError
 
-BAR = 40  # characters
+if TYPE_CHECKING:
+    from vaescope.sizing import Elbow, Fondue
 
-USUAL = {"model": "vae", "objective": "beta"}  # what `fit` takes without being told
+BAR_WIDTH = 40  # characters
+GAP_HELP = f'Criterion for "too many latents": {choices("gap")}'
+FIT_DEFAULTS = {"model": "vae", "objective": "beta"}
 
 
 def fondue(
-    data: Annotated[str, typer.Argument(help="A name (see `vaescope datasets`), or a path to your own data.")],
-    gap: Annotated[str, typer.Option(help="trace, dimension, information: what tells too many latents.")] = "trace",
-    threshold: Annotated[float | None, typer.Option(help="Largest gap allowed; the gap's own when left out.")] = None,
-    init: Annotated[float | None, typer.Option(help="Where to begin; the data's dimension when left out.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="3 where models train together, else 1, when left out.")] = None,
-    over: Annotated[str, typer.Option(help="latents, or a strength such as beta, at --latents.")] = "latents",
-    latents: Annotated[int | None, typer.Option(help="Number of latents, for a search over a strength.")] = None,
-    largest: Annotated[int | None, typer.Option(help="Try no more latents than this.")] = None,
-    model: Annotated[str, typer.Option(help=f"{parts.MODELS}.")] = "vae",
-    net: Annotated[str | None, typer.Option(help=parts.NETS)] = None,
-    likelihood: Annotated[str | None, typer.Option(help=parts.LIKELIHOODS)] = None,
-    posterior: Annotated[str | None, typer.Option(help=f"{parts.POSTERIORS}.")] = None,
-    prior: Annotated[str | None, typer.Option(help=parts.PRIORS)] = None,
-    objective: Annotated[str, typer.Option(help=parts.OBJECTIVES)] = "beta",
-    beta: Annotated[float | None, typer.Option(help="Weight of the rate.")] = None,
-    warm_up: Annotated[float | None, typer.Option(help=parts.WARM_UP)] = None,
-    free_bits: Annotated[float | None, typer.Option(help=parts.FREE_BITS)] = None,
-    optimiser: Annotated[str, typer.Option(help=parts.OPTIMISERS)] = "adam",
+    data: options.Data,
+    gap: Annotated[str, typer.Option(help=GAP_HELP)] = "trace",
+    threshold: Annotated[float | None, typer.Option(help="Largest gap allowed; default: the gap's default.")] = None,
+    init: Annotated[
+        float | None, typer.Option(help="Where the search starts; default: the intrinsic dimension of the data.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds; default: 3 where models train together, else 1.")
+    ] = None,
+    over: Annotated[str, typer.Option(help="latents, or a strength such as beta (needs --latents).")] = "latents",
+    latents: Annotated[int | None, typer.Option(help="Number of latents of a search over a strength.")] = None,
+    largest: Annotated[int | None, typer.Option(help="Largest number of latents to try.")] = None,
+    model: options.Model = "vae",
+    net: options.Net = None,
+    likelihood: options.Likelihood = None,
+    posterior: options.Posterior = None,
+    prior: options.Prior = None,
+    objective: options.Objective = "beta",
+    beta: Annotated[float | None, typer.Option(help="Weight of the KL term.")] = None,
+    warm_up: options.WarmUp = None,
+    free_bits: options.FreeBits = None,
+    optimiser: options.Optimiser = "adam",
     learning_rate: Annotated[
-        float | None, typer.Option(help="1e-4, or 1e-3 for epochs below 1500 steps, when left out.")
+        float | None, typer.Option(help="Learning rate; default: 1e-4, or 1e-3 if an epoch has under 1500 steps.")
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="64, or 16 below 25,000 items, when left out.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Batch size; default: 64, or 16 below 25,000 items.")] = None,
     period: Annotated[
-        int | None, typer.Option(help="Steps between answers; an epoch, and some hundreds, when left out.")
+        int | None, typer.Option(help="Steps between answers; default: an epoch, at least some hundred steps.")
     ] = None,
-    most_periods: Annotated[int, typer.Option(help="Stop here even if the answer still moves.")] = 10,
-    probe_items: Annotated[int, typer.Option(help="Training items that gaps are measured on.")] = 10_000,
-    held_out: Annotated[float, typer.Option(help="Share of items kept out of training.")] = 0.1,
-    precision: Annotated[str, typer.Option(help=parts.PRECISIONS)] = "float32",
-    initialisation: Annotated[str | None, typer.Option(help=parts.INITIALISATIONS)] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Also train a few sizes fully, look for the elbow.")] = False,
-    check_model: Annotated[str, typer.Option(help="vae, autoencoder: what --check trains.")] = "vae",
-    check_steps: Annotated[int, typer.Option(help="Steps of each model that --check trains.")] = 5000,
-    plot: Annotated[str | None, typer.Option(help="Draw the curves into this .html file.")] = None,
-    runs: Annotated[str, typer.Option(help="Folder that searches and runs are kept in.")] = "runs",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any option of a part, as PART.OPTION=VALUE: --set gap.k=10"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    max_periods: Annotated[int, typer.Option(help="Maximum number of periods, even if the answer changes.")] = 10,
+    probe_items: Annotated[int, typer.Option(help="Number of training items to measure gaps on.")] = 10_000,
+    held_out: options.HeldOut = 0.1,
+    precision: options.Precision = "float32",
+    initialisation: options.Initialisation = None,
+    device: options.Device = None,
+    check: Annotated[bool, typer.Option("--check", help="Also train a few sizes fully to find the elbow.")] = False,
+    check_model: Annotated[str, typer.Option(help="Model that --check trains: vae or autoencoder.")] = "vae",
+    check_steps: Annotated[int, typer.Option(help="Training steps of each model of --check.")] = 5000,
+    plot: Annotated[str | None, typer.Option(help="Write a plot of the curves to this .html file.")] = None,
+    runs: options.Runs = "runs",
+    settings: options.PartSettings = None,
+    json: options.Json = False,
 ) -> None:
-    """Find how many latents a VAE needs for these data, without training any to the end (FONDUE).
+    """Find how many latents a VAE needs for these data, without training any model to the end (FONDUE).
 
-    Models of several sizes train for a few epochs; the largest size whose latents all stay in use is the answer.
-    Asked twice, it trains once; stopped, the same command goes on.
+    Models of several sizes train for a few epochs; the answer is the largest size whose latents all stay in use.
+    Reuses finished searches and resumes interrupted ones. Autoencoders have no posterior variance and no gap.
     """
     from vaescope.cli.tables import print_json
+    from vaescope.progress import announce
+    from vaescope.sizing import default_sizes, elbow
     from vaescope.sizing import fondue as find
 
-    options = parse_settings(settings or [])
+    given = PartOptions.parse(settings or [])
     _check_before(check, over, plot)
-    subject = opened(data, options["data"]) if options["data"] else data
-    shared: dict[str, Any] = {
-        "net": part("net", net, options),
-        "prior": part("prior", prior, options),
-        "likelihood": part("likelihood", likelihood, options),
-        "optimiser": part("optimiser", optimiser, options),
-        "objective": table(
-            objective, {**options["objective"], **given(beta=beta, warm_up=warm_up, free_bits=free_bits)}
-        ),
-        **{"precision": precision, "held_out": held_out, "initialisation": initialisation},
-        **{"device": device, "runs": runs},
-    }
-    asked: dict[str, Any] = {
-        "gap": part("gap", gap, options),
-        "posterior": part("posterior", posterior, options),
-        **{
-            "model": part("model", model, options),
-            "threshold": threshold,
-            "seeds": seeds,
-            "over": over,
-            "latents": latents,
-        },
-        **{
-            "init": int(init) if init is not None and init.is_integer() else init,
-            "largest": largest,
-            "learning_rate": learning_rate,
-            "period": period,
-        },
-        **{"most_periods": most_periods, "probe_items": probe_items},
-    }
-    found = find(subject, **shared, **asked, **given(batch=batch))
-    checked = _checked(subject, found, check_model, check_steps, shared) if check and found.latents else None
+    subject = open_data(data, given)
+    chosen_net, chosen_prior = given.part("net", net), given.part("prior", prior)
+    chosen_likelihood, chosen_optimiser = given.part("likelihood", likelihood), given.part("optimiser", optimiser)
+    chosen_objective = given.objective(objective, beta=beta, warm_up=warm_up, free_bits=free_bits)
+    found = find(
+        subject,
+        gap=given.part("gap", gap) or gap,
+        threshold=threshold,
+        init=int(init) if init is not None and init.is_integer() else init,
+        seeds=seeds,
+        over=over,
+        latents=latents,
+        objective=chosen_objective,
+        learning_rate=learning_rate,
+        largest=largest,
+        period=period,
+        max_periods=max_periods,
+        probe_items=probe_items,
+        model=given.part("model", model) or model,
+        net=chosen_net,
+        posterior=given.part("posterior", posterior),
+        prior=chosen_prior,
+        likelihood=chosen_likelihood,
+        initialisation=initialisation,
+        optimiser=chosen_optimiser or optimiser,
+        batch=batch,
+        precision=precision,
+        held_out=held_out,
+        device=device,
+        runs=runs,
+    )
+    checked = None
+    if check and found.latents:
+        sizes = default_sizes(found.latents, found.dimensions)
+        announce(
+            f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {check_steps} steps each"
+        )
+        checked = elbow(
+            subject,
+            sizes,
+            found.latents,
+            objective=chosen_objective,
+            learning_rate=float(found.settings["learning_rate"]),
+            model=check_model,
+            net=chosen_net,
+            prior=chosen_prior,
+            likelihood=chosen_likelihood,
+            initialisation=initialisation,
+            optimiser=chosen_optimiser or optimiser,
+            steps=check_steps,
+            precision=precision,
+            held_out=held_out,
+            device=device,
+            runs=runs,
+        )
     if plot is not None:
         _draw(found, checked, plot)
     if json:
@@ -109,27 +139,17 @@ def fondue(
         return
     _show(found, checked)
     named = {"model": model, "net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    _advise(found, data, _same_model({**named, "objective": objective, "beta": beta}, settings or []), plot)
+    _advise(found, data, _fit_options({**named, "objective": objective, "beta": beta}, settings or []), plot)
 
 
 def _check_before(check: bool, over: str, plot: str | None) -> None:
-    """What would fail at the end is refused at the beginning."""
+    """Refuse at the start what would fail at the end."""
     if check and over != "latents":
-        raise ConfigurationError(f"--check looks at numbers of latents, and needs --over latents, got {over!r}.")
+        raise ConfigurationError(f"--check needs --over latents, got --over {over}.")
     check_file(plot)
 
 
-def _checked(subject: Any, found: Any, model: str, steps: int, shared: dict[str, Any]) -> Any:
-    """The elbow among sizes around the answer, trained as the search was."""
-    from vaescope.progress import saying
-    from vaescope.sizing import default_sizes, elbow
-
-    sizes, rate = default_sizes(found.latents, found.dimensions), found.settings["learning_rate"]
-    saying(f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {steps} steps each")
-    return elbow(subject, sizes, found.latents, model=model, steps=steps, learning_rate=rate, **shared)
-
-
-def _draw(found: Any, checked: Any, path: str) -> None:
+def _draw(found: Fondue, checked: Elbow | None, path: str) -> None:
     from vaescope.reporting.page import write_plots
     from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 
@@ -137,8 +157,8 @@ def _draw(found: Any, checked: Any, path: str) -> None:
     write_plots(plots, path, f"How many latents for {found.data['name']}?")
 
 
-def _show(found: Any, checked: Any) -> None:
-    """The answer, the curve as bars, and the elbow."""
+def _show(found: Fondue, checked: Elbow | None) -> None:
+    """Print the answer, the gaps as bars, and the elbow."""
     from rich.console import Console
     from rich.text import Text
 
@@ -147,7 +167,7 @@ def _show(found: Any, checked: Any) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(found.summary(), style="bold"))
     if found.dimension is not None:
-        console.print(f"The data's intrinsic dimension is {found.dimension:.3g}; the search began at {found.start:g}.")
+        console.print(f"Intrinsic dimension of the data: {found.dimension:.3g}; the search started at {found.start:g}.")
     for line, style in _bars(found):
         console.print(Text(line, style=style))
     if len(found.answers) > 1:
@@ -160,17 +180,17 @@ def _show(found: Any, checked: Any) -> None:
         print_table(names, [[row.get(name) for name in names] for row in rows])
 
 
-def _bars(found: Any) -> list[tuple[str, str]]:
-    """The gap of each size as a bar, cut where it is far above the threshold, which is marked."""
+def _bars(found: Fondue) -> list[tuple[str, str]]:
+    """One line per size: its gap as a bar, the threshold marked, long bars cut."""
     curve, limit = found.curve, found.threshold
     lowest = min(0.0, limit, *(row["gap"] for row in curve))
     highest = max(limit + 2 * (limit - lowest), lowest + 1e-9)
-    mark = round(BAR * (limit - lowest) / (highest - lowest))
+    mark = round(BAR_WIDTH * (limit - lowest) / (highest - lowest))
     names = [f"{row[found.over]:.3g}" for row in curve]
     lines = [(f"{found.over:>10}  {'gap':>8}  threshold {limit:g} at │", "dim")]
     for name, row in zip(names, curve, strict=True):
-        length = min(BAR, max(0, round(BAR * (row["gap"] - lowest) / (highest - lowest))))
-        bar = "█" * length + " " * (BAR - length)
+        length = min(BAR_WIDTH, max(0, round(BAR_WIDTH * (row["gap"] - lowest) / (highest - lowest))))
+        bar = "█" * length + " " * (BAR_WIDTH - length)
         bar = bar[:mark] + "│" + bar[mark:] + ("…" if row["gap"] > highest else "")
         within = row["gap"] <= limit
         chosen = found.over == "latents" and row["latents"] == found.latents
@@ -179,16 +199,16 @@ def _bars(found: Any) -> list[tuple[str, str]]:
     return lines
 
 
-def _same_model(named: dict[str, Any], settings: list[str]) -> list[str]:
-    """The options of `fit` that train what was searched with; a gap is no part of it."""
-    given_parts = [f"--{name} {value}" for name, value in named.items() if value not in (None, USUAL.get(name))]
+def _fit_options(named: dict[str, object], settings: list[str]) -> list[str]:
+    """The options of `fit` for the model of the search."""
+    given_parts = [f"--{name} {value}" for name, value in named.items() if value not in (None, FIT_DEFAULTS.get(name))]
     return given_parts + [f"--set {shlex.quote(text)}" for text in settings if not text.startswith("gap.")]
 
 
-def _advise(found: Any, data: str, options: list[str], plot: str | None) -> None:
-    """What to do next, with the same model."""
+def _advise(found: Fondue, data: str, options: list[str], plot: str | None) -> None:
+    """Print the command that trains the answer."""
     if plot is not None:
-        print(f"drawn in {plot}")
+        print(f"plot: {plot}")
     if found.over == "latents" and found.latents:
         words = " ".join(["vaescope fit", shlex.quote(data), f"--latents {found.latents}", *options])
         print(f"train it with `{words}`")

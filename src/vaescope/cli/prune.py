@@ -1,4 +1,4 @@
-"""`vaescope prune`: drop the latents that a run does not use, and keep the smaller model as a run of its own."""
+"""`vaescope prune`: remove the latents that a run does not use, and save the smaller model as a new run."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Annotated
 
 import typer
 
-KEEP = "used (drops passive latents), active (drops mixed ones, too), or numbers such as 0,3,5."
+from vaescope.cli import options
+from vaescope.cli.parts import numbers
+
+KEEP = "Latents to keep: used (all but passive), active (all but passive and mixed), or numbers such as 0,3,5."
 
 
 def prune(
-    run: Annotated[str, typer.Argument(help="A run's folder or the beginning of its id.")],
+    run: options.RunId,
     keep: Annotated[str, typer.Option(help=KEEP)] = "used",
-    data: Annotated[str | None, typer.Option(help="Data to encode; those of the run when left out.")] = None,
-    alpha: Annotated[float, typer.Option(help="Threshold of the variable types.")] = 0.1,
-    items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of the choice of items.")] = 0,
-    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    data: options.EncodedData = None,
+    alpha: options.Alpha = 0.1,
+    items: options.Items = 10_000,
+    seed: options.Seed = 0,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
 ) -> None:
-    """Make a smaller model of a trained one: latents that are not kept are held at their mean and leave it.
+    """Remove latents that a trained model does not use, and save the smaller model as a new run.
 
-    Nothing is trained, and the run itself stays as it is. Asked twice, it writes once.
+    Removed latents are fixed at their mean. Nothing is trained, and the original run does not change.
     """
     from vaescope.cli.tables import print_json, print_rows
     from vaescope.runs.pruning import prune as prune_run
@@ -37,11 +40,9 @@ def prune(
     print_rows(found.rows())
     folder = str(found.run.path.parent)
     where = "" if folder == DEFAULT_FOLDER else f" --runs {shlex.quote(folder)}"
-    print(f"kept in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
+    print(f"saved in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
 
 
 def _kept(keep: str) -> str | Sequence[int]:
-    """A word, or the numbers of latents."""
-    from vaescope.cli.parts import numbers
-
+    """A keyword, or the numbers of latents."""
     return numbers("keep", keep, int) if keep[:1].isdecimal() or keep[:1] == "-" else keep

@@ -1,4 +1,4 @@
-"""`vaescope report`: one HTML file that tells what became of a model, or compares several."""
+"""`vaescope report`: one HTML file about a model, or a comparison of several."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ from typing import Annotated
 
 import typer
 
+from vaescope.cli import options
+from vaescope.cli.parts import names
+
 
 def report(
     subjects: Annotated[
         list[str], typer.Argument(help="A run (id or folder) or a file of codes; several are compared.")
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="The .html file to write.")] = "report.html",
-    data: Annotated[str | None, typer.Option(help="Data to encode; those of the run when left out.")] = None,
+    data: options.EncodedData = None,
     metrics: Annotated[
-        str | None, typer.Option(help="Scores, separated by commas, or all; MIG and DCI when left out.")
+        str | None, typer.Option(help="Metrics, separated by commas, or all; default: mig and dci.")
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Threshold of the variable types.")] = 0.1,
-    items: Annotated[int, typer.Option(help="Encode at most so many items.")] = 10_000,
+    alpha: options.Alpha = 0.1,
+    items: options.Items = 10_000,
     layers: Annotated[bool, typer.Option(help="Compare the layers of the network.")] = True,
-    seed: Annotated[int, typer.Option(help="Of samples and of the choice of items.")] = 0,
-    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    seed: options.Seed = 0,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
 ) -> None:
-    """Write a page that opens from disk: verdict, a table of latents, sliders that decode in the browser, plots."""
+    """Write an HTML report: verdict, table of latents, sliders that decode in the browser, plots. Works offline."""
     from vaescope.cli.files import check_file
     from vaescope.cli.tables import print_json
     from vaescope.reporting import report as write_report
 
     check_file(output)
-    wanted = metrics if metrics in (None, "all") else [name for name in metrics.split(",") if name]
     path = write_report(
         subjects if len(subjects) > 1 else subjects[0],
         output,
         data,
-        metrics=wanted,
+        metrics=names(metrics),
         alpha=alpha,
         items=items,
         layers=layers,

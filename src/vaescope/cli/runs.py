@@ -1,4 +1,4 @@
-"""`vaescope runs`: list the runs of a folder, show one, or ask them questions in SQL."""
+"""`vaescope runs`: list the runs of a folder, show one, or query them with SQL."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from vaescope.cli import options
+from vaescope.cli.tables import Row
 from vaescope.errors import ConfigurationError, RunError
 
-SHOWN = 40  # runs that people see unless they ask for more
-HIDDEN = ("items", "likelihood", "batch", "train_gradient_norm")  # from people who do not ask for them
+MAX_PRINTED_ROWS = 40
+HIDDEN_COLUMNS = ("items", "likelihood", "batch", "train_gradient_norm")  # shown only on request
 
 app = typer.Typer(
-    help="List runs, show one (`show ID`), or query all of them (`sql QUERY`).", invoke_without_command=True
+    help="List runs, show one (`show ID`), or query them with SQL (`sql QUERY`).", invoke_without_command=True
 )
 
-Folder = Annotated[str, typer.Option("--runs", help="Folder that runs are kept in.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-Write = Callable[[list[dict[str, Any]], list[str], Path], None]
+WriteTable = Callable[[list[Row], list[str], Path], None]
 
 
 @app.callback()
 def runs(
     context: typer.Context,
-    folder: Folder = "runs",
+    folder: options.Runs = "runs",
     where: Annotated[
         list[str] | None, typer.Option(help="COLUMN=VALUE, or several values separated by commas; may be repeated.")
     ] = None,
-    sort: Annotated[str | None, typer.Option(help="Column to sort by; -COLUMN for the largest first.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help=f"How many runs at most; a table has {SHOWN}.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Show every run.")] = False,
+    sort: Annotated[str | None, typer.Option(help="Column to sort by; -COLUMN sorts in descending order.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Maximum number of runs; default: {MAX_PRINTED_ROWS} in a table.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show all runs.")] = False,
     columns: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the runs to a CSV file.")] = None,
     parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write the runs to a Parquet file.")] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         listing = {"where": where, "sort": sort, "limit": limit, "all": everything, "columns": columns}
         _refuse({**listing, "csv": csv, "parquet": parquet}, context.invoked_subcommand)
-        # What was said before the name of the subcommand holds for it, too.
+        # Options before the subcommand apply to it, too.
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
     from vaescope.cli.tables import columns_of, print_json
@@ -53,14 +54,14 @@ def runs(
     from vaescope.runs.rows import read_rows
 
     if everything and limit is not None:
-        raise ConfigurationError("--all and --limit exclude each other. Leave one of them out.")
+        raise ConfigurationError("give --all or --limit, not both.")
     files = _files(csv, parquet)
     rows = read_rows(Path(folder))
     found = chosen(rows, _conditions(where or []), sort)
     names = columns_of(drop_constant_settings(found[:limit] or rows)) if columns is None else _names(columns)
     check_columns(rows, names, "--columns")
     if files and not names:
-        raise RunError(f"there must be at least one run in {folder} to write, there is none. Fit one first.")
+        raise RunError(f"No runs in {folder} to write. Train one first with `vaescope fit`.")
     for file, write in files:
         write(found[:limit], names, file)
     if json:
@@ -70,58 +71,58 @@ def runs(
     else:
         _print_searches(Path(folder))
         if not rows:
-            print(f"no runs in {folder}; train one with `vaescope fit dsprites-small --steps 200`")
+            print(f"No runs in {folder}. Train one with `vaescope fit dsprites-small --steps 200`")
         elif not found:
-            print(f"none of the {len(rows)} runs in {folder} is like that")
+            print(f"No runs match ({len(rows)} in {folder}).")
         else:
-            most = len(found) if everything else SHOWN if limit is None else limit
+            most = len(found) if everything else MAX_PRINTED_ROWS if limit is None else limit
             _print_found(found, None if columns is None else names, Path(folder), most)
 
 
-def _refuse(options: dict[str, Any], subcommand: str) -> None:
-    """Options of the list have no meaning for one run or a query."""
-    said = [f"--{name}" for name, value in options.items() if value not in (None, False, [])]
-    if said:
-        instead = ", or say it in SQL" if subcommand == "sql" else ""
+def _refuse(options: dict[str, object], subcommand: str) -> None:
+    """Refuse options of the list before a subcommand."""
+    given = [f"--{name}" for name, value in options.items() if value not in (None, False, [])]
+    if given:
+        instead = " Use SQL instead." if subcommand == "sql" else ""
         raise ConfigurationError(
-            f"before `{subcommand}` there must be --runs and --json alone, got {' and '.join(said)}, for the list of "
-            f"runs. Leave that out{instead}."
+            f"`runs {subcommand}` takes only --runs and --json, got {' and '.join(given)}, which filter the list of "
+            f"runs.{instead}"
         )
 
 
 def _names(columns: str) -> list[str]:
-    """Each name that is listed, once."""
+    """The names of a comma-separated list, without repetitions."""
     return list(dict.fromkeys(name.strip() for name in columns.split(",")))
 
 
-def _files(csv: str | None, parquet: str | None) -> list[tuple[Path, Write]]:
-    """What is to be written, and how; where one cannot be, none is."""
+def _files(csv: str | None, parquet: str | None) -> list[tuple[Path, WriteTable]]:
+    """The files to write and the functions that write them; an unwritable file is an error."""
     from vaescope.cli.files import check_file, write_csv
     from vaescope.runs.queries import write_parquet
 
     if csv is not None and parquet is not None and os.path.realpath(csv) == os.path.realpath(parquet):
-        raise ConfigurationError(f"--csv and --parquet must name two files, got {csv!r} for both. Rename one of them.")
+        raise ConfigurationError(f"--csv and --parquet must be different files, got {csv!r} for both.")
     for file in (csv, parquet):
         check_file(file)
     return [(Path(file), write) for file, write in ((csv, write_csv), (parquet, write_parquet)) if file is not None]
 
 
-def _conditions(texts: list[str]) -> dict[str, list[Any]]:
-    """The values that each column may have, between commas; a list in brackets is one of them.
+def _conditions(texts: list[str]) -> dict[str, list[object]]:
+    """The values that each column may have, separated by commas; a list in brackets is one value.
 
-    Text that is a number, or true or false, stands for that, too, and none for no value.
+    Text that looks like a number or a truth value also matches that value; empty text matches a missing value.
     """
-    wanted: dict[str, list[Any]] = {}
+    wanted: dict[str, list[object]] = {}
     for one in texts:
         column, equals, values = one.partition("=")
         if not (column and equals):
             raise ConfigurationError(f"--where must be COLUMN=VALUE, got {one!r}. Write --where latents=5,10.")
         for value in [values] if values.startswith("[") else values.split(","):
-            wanted.setdefault(column, []).extend([value, *_meant(value)] if value else [None])
+            wanted.setdefault(column, []).extend([value, *_parsed(value)] if value else [None])
     return wanted
 
 
-def _meant(value: str) -> list[bool | int | float]:
+def _parsed(value: str) -> list[bool | int | float]:
     if value.lower() in ("true", "false"):
         return [value.lower() == "true"]
     for kind in (int, float):
@@ -131,43 +132,41 @@ def _meant(value: str) -> list[bool | int | float]:
 
 
 def _print_searches(folder: Path) -> None:
-    # Looked for first: reading what a search found loads torch.
+    # Reading results of searches loads torch.
     if any(folder.glob("fondue-*")):
-        from vaescope.sizing.store import kept_results
+        from vaescope.sizing.store import load_results
 
-        for search in kept_results(folder):
+        for search in load_results(folder):
             print(search["summary"])
 
 
-def _print_found(found: list[dict[str, Any]], asked: list[str] | None, folder: Path, most: int) -> None:
-    """A table of the first runs, and how to see the others."""
+def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: int) -> None:
+    """Print a table of the first runs, and how to see the others."""
     from vaescope.cli.run_tables import print_runs
     from vaescope.cli.tables import columns_of, print_table
     from vaescope.runs.columns import drop_constant_settings
 
-    more = "--columns chooses, --csv writes all"
+    more = "choose with --columns, or write all with --csv"
     if asked is None:
         print_runs(
             found[:most],
-            [name for name in columns_of(drop_constant_settings(found)) if name not in HIDDEN],
+            [name for name in columns_of(drop_constant_settings(found)) if name not in HIDDEN_COLUMNS],
             folder,
             more,
         )
     else:
         print_table(asked, [[row.get(name) for name in asked] for row in found[:most]], more=more)
     if len(found) > most:
-        print(
-            f"{len(found) - most} more of {len(found)}: --all shows them, --where and --sort choose, --csv writes all"
-        )
+        print(f"{len(found) - most} more of {len(found)}: --all shows them, --where filters, --csv writes all")
 
 
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(help="A run's folder or the beginning of its id.")],
-    folder: Folder = "runs",
-    json: Json = False,
+    run: options.RunId,
+    folder: options.Runs = "runs",
+    json: options.Json = False,
 ) -> None:
-    """Show one run: its configuration, its measurements, the rows of its history, and why it failed if it did."""
+    """Show one run: configuration, measurements, history, and the error of a failed run."""
     from vaescope.cli.tables import columns_of, print_json, print_table
     from vaescope.runs import Store, summary
     from vaescope.runs.rows import measured_values
@@ -175,7 +174,7 @@ def show(
     found = Store(Path(folder)).find(run)
     measurements, failure = measured_values(found.path), found.failure
     if json:
-        print_json({**found.record, "failure": failure, "measurements": measurements, "history": found.history})
+        print_json({**found.record.table(), "failure": failure, "measurements": measurements, "history": found.history})
         return
     reason = {} if failure is None else {"failure": failure["error"]}
     print_table(["", found.id], {**summary(found), **reason, **measurements}.items())
@@ -188,21 +187,20 @@ def show(
 @app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="SQL over the tables `runs` and `history`.")],
-    folder: Folder = "runs",
-    json: Json = False,
+    folder: options.Runs = "runs",
+    json: options.Json = False,
 ) -> None:
-    """Ask all runs a question, for instance: SELECT latents, avg(test_loss) FROM runs GROUP BY latents"""
+    """Query runs with SQL, for example: SELECT latents, avg(test_loss) FROM runs GROUP BY latents"""
     from vaescope.cli.tables import print_json, print_table
-    from vaescope.runs.queries import query as ask
+    from vaescope.runs.queries import query as run_query
 
-    names, rows = ask(Path(folder), query)
+    names, rows = run_query(Path(folder), query)
     if json:
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise ConfigurationError(
-                f"columns must have different names to be JSON, got {', '.join(twice)} more than once. Give them other "
-                "names with AS."
+                f"columns of JSON need different names, got {', '.join(twice)} more than once. Rename them with AS."
             )
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        print_table(names, rows, more="SELECT those you need, or --json")
+        print_table(names, rows, more="SELECT fewer columns, or use --json")

@@ -1,4 +1,4 @@
-"""`vaescope sweep`: train and measure every run of a grid that a file describes."""
+"""`vaescope sweep`: train and measure a grid of runs from a file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vaescope.cli import options
+
 if TYPE_CHECKING:
+    from vaescope.cli.tables import Row
     from vaescope.sweeps.run import SweepPlan
 
-SHOWN = 40  # rows that people see; files and --json have all
-OPTION_OF = {"workers": "local", "address": "ray"}
+MAX_PRINTED_ROWS = 40  # files and --json have all
+ENGINE_OF_OPTION = {"workers": "local", "address": "ray"}
 
 
 def sweep(
@@ -20,34 +23,36 @@ def sweep(
         str, typer.Argument(help="A .toml file: [data], [model], [objective], [training], [grid], [measure].")
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan: runs, jobs, what is done, time, disk.")
+        bool, typer.Option("--dry-run", help="Only show the plan: runs, jobs, finished work, time, disk space.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="local (this machine), or ray (a cluster).")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a ray cluster: auto, or host:port.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes of the local engine; one for each core.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda; cuda where there is one when left out.")] = None,
-    runs: Annotated[str, typer.Option(help="Folder that runs are kept in.")] = "runs",
-    csv: Annotated[str | None, typer.Option(help="Write the table of all runs into this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")] = "local",
+    address: Annotated[str | None, typer.Option(help="Address of the ray cluster: auto, or host:port.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of processes of the local engine; default: one per core.")
+    ] = None,
+    device: options.Device = None,
+    runs: options.Runs = "runs",
+    csv: Annotated[str | None, typer.Option(help="Write the table of all runs to this file.")] = None,
+    json: options.Json = False,
 ) -> None:
-    """Train a grid of runs, measure each, and show the table. Stopped, the same command goes on."""
+    """Train and measure a grid of runs, and show the results. Reuses finished runs and resumes interrupted ones."""
     from vaescope.cli.files import check_file, write_csv
     from vaescope.cli.tables import columns_of, print_json
     from vaescope.sweeps.run import plan_sweep, run_sweep
     from vaescope.sweeps.toml import read_sweep
 
-    options = engine_options(engine, workers=workers, address=address)
+    engine_settings = engine_options(engine, workers=workers, address=address)
     found = read_sweep(file)
     check_file(csv)
     if dry_run:
         _print_plan(plan_sweep(found, runs=runs, device=device), json)
         return
-    rows = run_sweep(found, runs=runs, engine=engine, device=device, **options)
+    rows = run_sweep(found, runs=runs, engine=engine, device=device, **engine_settings)
     if json:
         print_json(rows)
     else:
         _print_sweep(rows, runs)
-    # At the end: a disk that is full by now keeps nobody from seeing what came out.
+    # Last, so that a full disk does not hide the results.
     if csv is not None:
         write_csv(rows, columns_of(rows), Path(csv))
 
@@ -59,50 +64,49 @@ def _print_plan(planned: SweepPlan, json: bool) -> None:
     if json:
         print_json({"summary": planned.summary(), "jobs": rows})
         return
-    print_rows(rows[:SHOWN], more="--json has all")
-    if len(rows) > SHOWN:
-        print(f"{len(rows) - SHOWN} more of {len(rows)} jobs: --json has all")
+    print_rows(rows[:MAX_PRINTED_ROWS], more="--json has all")
+    if len(rows) > MAX_PRINTED_ROWS:
+        print(f"{len(rows) - MAX_PRINTED_ROWS} more of {len(rows)} jobs: --json has all")
     print(planned.summary())
 
 
-def _print_sweep(rows: list[dict[str, Any]], runs: str) -> None:
-    """A table of the settings that vary and of what came of them, which runs failed, and how to ask further."""
+def _print_sweep(rows: list[Row], runs: str) -> None:
+    """Print the varying settings and the results, the failed runs, and how to query further."""
     from vaescope.cli.run_tables import print_runs
     from vaescope.runs.record import FAILED
 
-    print_runs(rows[:SHOWN], _told(rows, Path(runs)), Path(runs), "--csv writes all")
-    more = f", {len(rows) - SHOWN} of them not shown" if len(rows) > SHOWN else ""
-    failed = [row["id"] for row in rows if row["status"] == FAILED]
+    print_runs(rows[:MAX_PRINTED_ROWS], _printed_columns(rows, Path(runs)), Path(runs), "--csv writes all")
+    more = f", {len(rows) - MAX_PRINTED_ROWS} of them not shown" if len(rows) > MAX_PRINTED_ROWS else ""
+    failed = [str(row["id"]) for row in rows if row["status"] == FAILED]
     if failed:
-        print(f"{len(failed)} diverged, and say why in failure.json of their folders: {', '.join(failed)}")
-    print(f'{len(rows)} runs{more}; ask them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
+        print(f"{len(failed)} failed; see failure.json in their folders: {', '.join(failed)}")
+    print(f'{len(rows)} runs{more}; query them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
 
 
-def _told(rows: list[dict[str, Any]], runs: Path) -> list[str]:
-    """The columns that people see: what differs, and what was measured even where it is the same for all."""
+def _printed_columns(rows: list[Row], runs: Path) -> list[str]:
+    """The columns to print: settings that vary and all measurements."""
     from vaescope.cli.run_tables import is_outcome, measured_names, varies
     from vaescope.cli.tables import columns_of
 
     names, measured = columns_of(rows), measured_names(rows, runs)
-    # What was held out tells more than what was trained on, where anything was.
+    # Values on held-out items say more than those on training items.
     hidden = "train_" if any(name.startswith("test_") for name in names) else "train_gradient_norm"
-    told = {name for name in names if is_outcome(name, measured)} - {"status", "step"}
-    return [
-        name for name in names if name == "id" or ((name in told or varies(rows, name)) and not name.startswith(hidden))
-    ]
+    results = {name for name in names if is_outcome(name, measured)} - {"status", "step"}
+    shown = [name for name in names if not name.startswith(hidden)]
+    return [name for name in shown if name == "id" or name in results or varies(rows, name)]
 
 
-def engine_options(name: str, **options: Any) -> dict[str, Any]:
-    """The options that were given, which must be those of the engine."""
-    from vaescope.cli.parts import given
+def engine_options(name: str, *, workers: int | None = None, address: str | None = None) -> dict[str, Any]:
+    """The options that were given; options of another engine are an error."""
     from vaescope.errors import ConfigurationError
     from vaescope.sweeps.engines import get_engine
 
     get_engine(name)
-    for option in given(**options):
-        if OPTION_OF[option] != name:
+    given = {key: value for key, value in (("workers", workers), ("address", address)) if value is not None}
+    for option in given:
+        if ENGINE_OF_OPTION[option] != name:
             raise ConfigurationError(
-                f"--{option} is an option of --engine {OPTION_OF[option]}, got --engine {name}. Leave it out, or "
+                f"--{option} needs --engine {ENGINE_OF_OPTION[option]}, got --engine {name}. Remove --{option}, or "
                 "choose that engine."
             )
-    return given(**options)
+    return given

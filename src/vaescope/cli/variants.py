@@ -1,52 +1,95 @@
-"""Every variant in one line with its source: what `vaescope fit --help` ends with; tests compare it with the tables."""
+"""The variants of each kind of part, without loading them: ours from `manifest.json`, plug-ins from their metadata."""
 
 from __future__ import annotations
 
-# Part -> name -> (what it is, where it is from).
-VARIANTS: dict[str, dict[str, tuple[str, str]]] = {
-    "model": {
-        "vae": ("encoder, posterior, prior, decoder, likelihood", "Bonheme, eq. 3.5"),
-        "conditional": ("the label joined to x and to z", "Pastrana, section 4.3"),
-        "identifiable": ("iVAE: told the factors, with a prior given them", "Bonheme, eq. 4.31, Table A.2"),
-        "vgon": ("no encoder: the code is a gradient at the origin", "Clapham and Grzes, eq. 6"),
-        "autoencoder": ("a code without noise, no prior", "Bonheme, figure 8.6"),
-    },
-    "objective": {
-        "beta": ("reconstruction + beta KL; beta = 1 is the ELBO", "Bonheme, eq. 4.25"),
-        "annealed": ("reconstruction + gamma |KL - C(t)|", "Bonheme, eq. 4.26"),
-        "factor": ("reconstruction + KL + gamma TC by a critic", "Bonheme, eq. 4.28"),
-        "beta_tc": ("reconstruction + KL + (beta - 1) TC by minibatches", "Bonheme, eq. 4.29"),
-        "dip_i": ("and a penalty on the covariance of the means", "Bonheme, eq. 4.30"),
-        "dip_ii": ("and a penalty on the covariance of the codes", "Bonheme, eq. 4.30"),
-        "decomposition": ("reconstruction + beta KL + alpha D(q(z), p(z))", "Mathieu et al., eq. 7"),
-        "maximum_entropy": ("the beta-VAE as an ELBO with an entropy bonus", "Mathieu et al., eq. 5"),
-    },
-    "posterior": {
-        "diagonal": ("independent Gaussians", "Bonheme, eq. 2.16"),
-        "full": ("a Gaussian with a full covariance", "Rolinek et al., Table 2"),
-        "deterministic": ("a point", "Bonheme, figure 8.6"),
-    },
-    "prior": {
-        "standard": ("N(0, I)", "Bonheme, eq. 2.19"),
-        "anisotropic": ("diagonal; variances fixed or learned", "Mathieu et al., section 6.1"),
-        "student_t": ("a product of Student-t", "Mathieu et al., section 6.1"),
-        "mixture": ("Gaussian clusters", "Mathieu et al., section 6.2"),
-        "sparse": ("each latent off, near 0, or on", "Mathieu et al., section 6.3"),
-        "conditional": ("a Gaussian given what the model is told", "Bonheme, eq. 5.3, Table A.2"),
-    },
-    "likelihood": {
-        "bernoulli": ("pixels in [0, 1]", "Bonheme, section 3.3"),
-        "gaussian": ("one variance, fixed or learned", "Bonheme, eq. 4.5"),
-        "laplace": ("one scale", "Mathieu et al., section 6.3"),
-    },
-}
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TypedDict
+
+MANIFEST_FILE = Path(__file__).with_name("manifest.json")
+# The kinds that the help of `fit` and the README describe variant by variant.
+DESCRIBED_KINDS = ("model", "net", "objective", "posterior", "prior", "likelihood")
+
+# Scanning the installed packages takes a while: once for all kinds.
+_entry_points = cache(entry_points)
+
+
+class VariantRow(TypedDict):
+    """A variant in the manifest."""
+
+    summary: str
+    source: str
+    options: dict[str, object]
+
+
+class KindTable(TypedDict):
+    """The variants of a kind in the manifest, and the entry-point group of its plug-ins (empty: it takes none)."""
+
+    group: str
+    variants: dict[str, VariantRow]
+
+
+@dataclass(frozen=True)
+class VariantInfo:
+    """One line about a variant.
+
+    Attributes:
+        options: Default value of each option.
+        package: The plug-in package that provides it, as 'name version'; empty for our own.
+    """
+
+    name: str
+    summary: str
+    source: str = ""
+    options: tuple[tuple[str, object], ...] = ()
+    package: str = ""
+
+
+def variants(kind: str) -> tuple[VariantInfo, ...]:
+    """Every variant of a kind ('net', 'metric', 'data', ...), plug-ins last."""
+    table = _manifest().get(kind, {"group": "", "variants": {}})
+    ours = [
+        VariantInfo(name, entry["summary"], entry["source"], tuple(entry["options"].items()))
+        for name, entry in table["variants"].items()
+    ]
+    names = {variant.name for variant in ours}
+    points = _entry_points().select(group=table["group"])
+    plug_ins = {point.name: f"{point.dist.name} {point.dist.version}" if point.dist else "" for point in points}
+    return (
+        *ours,
+        *(VariantInfo(name, "plug-in", package=plug_ins[name]) for name in sorted(plug_ins) if name not in names),
+    )
+
+
+def choices(kind: str, suffix: str = "") -> str:
+    """The names of a kind for the help of an option: 'adam, amsgrad.'"""
+    return ", ".join(variant.name for variant in variants(kind)) + f"{suffix}."
 
 
 def listing() -> str:
-    """All of them, a paragraph for each part and a line for each variant; the mark \\b keeps lines as they are."""
+    """A paragraph for each described kind and a line for each variant; the mark \\b keeps the lines as they are."""
     blocks = []
-    for part, names in VARIANTS.items():
-        width = max(map(len, names))
-        lines = [f"  {name:<{width}}  {what} ({source})" for name, (what, source) in names.items()]
-        blocks.append("\n".join(["\b", part.capitalize(), *lines]))
+    for kind in DESCRIBED_KINDS:
+        known = variants(kind)
+        width = max((len(variant.name) for variant in known), default=0)
+        lines = [f"  {variant.name:<{width}}  {_described(variant)}" for variant in known]
+        blocks.append("\n".join(["\b", kind.capitalize(), *lines]))
     return "\n\n".join(blocks)
+
+
+def _described(variant: VariantInfo) -> str:
+    origin = variant.package or variant.source
+    return f"{variant.summary} ({origin})" if origin else variant.summary
+
+
+@cache
+def _manifest() -> dict[str, KindTable]:
+    try:
+        found: dict[str, KindTable] = json.loads(MANIFEST_FILE.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        # The command that writes the file anew, after a conflict for instance, passes through here as well.
+        return {}
+    return found

@@ -1,45 +1,51 @@
-"""Which columns of a table fit a terminal, and how wide each of them is."""
+"""Which columns of a table fit the terminal, and how wide each is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LONGEST = 24  # letters of a word that stays whole; longer ones, such as paths, go on in the next line
-RULED, PLAIN = 3, 1  # characters that a column takes beside its content, with lines between columns and without
+MAX_UNBROKEN_WORD = 24  # characters; longer words, such as paths, continue on the next line
+RULED_PADDING, PLAIN_PADDING = 3, 1  # characters per column, with and without lines between columns
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The numbers of the columns that are shown, how wide each is, and whether there are lines between them."""
+class TableLayout:
+    """The positions of the visible columns, their widths, and whether lines separate them."""
 
     shown: tuple[int, ...]
     widths: tuple[int, ...]
     ruled: bool
 
 
-def layout(columns: Sequence[Sequence[str]], room: int, order: Sequence[int]) -> Layout:
-    """Columns, each a head and its cells, within so many characters: the first in the order that fit.
+def layout(columns: Sequence[Sequence[str]], room: int, order: Sequence[int]) -> TableLayout:
+    """Choose the columns that fit into `room` characters, by priority.
 
-    No word is cut: a column is as wide as its longest. The lines between columns go before any column does.
+    A column is at least as wide as its longest word. Lines between columns are dropped before any column is.
+
+    Args:
+        columns: Header and cells of each column.
+        room: Width of the terminal in characters.
+        order: Positions of the columns, the most important first.
     """
     natural = [min(max(1, *map(_width, column)), room) for column in columns]
-    least = [min(width, max(1, _longest_word(column)), LONGEST) for width, column in zip(natural, columns, strict=True)]
-    everything = RULED * len(columns) + 1
+    words = [min(max(1, _longest_word(column)), MAX_UNBROKEN_WORD) for column in columns]
+    least = [min(pair) for pair in zip(natural, words, strict=True)]
+    everything = RULED_PADDING * len(columns) + 1
     if sum(least) + everything <= room:
-        return Layout(tuple(range(len(columns))), _narrowed(natural, least, room - everything), ruled=True)
+        return TableLayout(tuple(range(len(columns))), _narrowed(natural, least, room - everything), ruled=True)
     shown: list[int] = []
     for column in order:
-        if not shown or sum(least[one] + PLAIN for one in (*shown, column)) - PLAIN <= room:
+        if not shown or sum(least[one] + PLAIN_PADDING for one in (*shown, column)) - PLAIN_PADDING <= room:
             shown.append(column)
     shown.sort()
-    within = room - PLAIN * (len(shown) - 1)
+    within = room - PLAIN_PADDING * (len(shown) - 1)
     widths = _narrowed([natural[one] for one in shown], [least[one] for one in shown], within)
-    return Layout(tuple(shown), widths, ruled=False)
+    return TableLayout(tuple(shown), widths, ruled=False)
 
 
 def _narrowed(widths: list[int], least: list[int], room: int) -> tuple[int, ...]:
-    """The widths, the widest made narrower until all have room."""
+    """Reduce the widest columns until all fit."""
     found = list(widths)
     while sum(found) > room:
         spare = [width if width > bound else 0 for width, bound in zip(found, least, strict=True)]

@@ -29,13 +29,13 @@ def read_codes(path: str | Path, *, seed: int = 0) -> Representation:
     """
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"{path} must be a file of codes (.npz or .csv), there is no such file.")
+        raise DataError(f"File of codes not found: {path}. Pass the path of an .npz or .csv file.")
     if path.suffix.lower() not in CODE_FILE_SUFFIXES:
-        raise DataError(f"{path} must be a file of codes, its name must end in .npz or .csv.")
+        raise DataError(f"{path} must be a file of codes, with a name that ends in .npz or .csv.")
     arrays = _read_csv(path) if path.suffix.lower() in CSV_SUFFIXES else _read_archive(path)
     if "mean" not in arrays or ("variance" in arrays) == (LOG_VARIANCE in arrays):
         raise DataError(
-            f"{path} must hold mean and either variance or log_variance, items x latents, it holds "
+            f"{path} must hold mean and either variance or log_variance, items x latents, got "
             f"{' and '.join(arrays) or 'none of them'}. In a .csv name the columns mean_0, variance_0, mean_1, ..."
         )
     if LOG_VARIANCE in arrays:
@@ -73,7 +73,7 @@ def _positions(path: Path, group: str, header: list[str]) -> list[int]:
         name, _, number = column.rpartition("_")
         if name == group and number.isdecimal():
             if int(number) in found:
-                raise DataError(f"{path} must name each column once, {column} is there twice.")
+                raise DataError(f"{path} must name each column once, got {column} twice.")
             found[int(number)] = position
     missing = next((number for number in range(len(found)) if number not in found), None)
     if missing is not None:

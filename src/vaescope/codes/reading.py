@@ -1,4 +1,4 @@
-"""Reading a user's file: what a reader says of a damaged one becomes a sentence that names the file."""
+"""Reading files of users: errors of readers become a `DataError` that names the file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from vaescope.errors import DataError
 
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Inside, an error of a reader is raised as one that says that `path` must be `what`."""
+    """Turn errors of readers inside the block into a `DataError` that says that `path` must be `what`."""
     try:
         yield
     except DataError:
@@ -31,10 +31,10 @@ def reading(path: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def numpy_archive(path: Path) -> Iterator[Any]:
-    """The arrays of an .npz file by name; one that is pickled is refused when it is asked for."""
+def numpy_archive(path: Path) -> Iterator[NpzFile]:
+    """The arrays of an .npz file by name; pickled arrays are refused on access."""
     with reading(path, "an .npz archive of arrays"):
-        # Asked first, because numpy takes what is no archive for a pickle and says so.
+        # Checked first, because the error of numpy for other files is about pickles.
         if not zipfile.is_zipfile(path):
             raise ValueError("it is not a whole zip archive")
         with np.load(path, allow_pickle=False) as archive:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vaescope.codes.arrays import ArrayLike
 from vaescope.data import dsprites, public, synthetic
 from vaescope.data.arrays import from_array, from_torch_dataset
 from vaescope.data.dataset import Dataset, Factors, Subset
@@ -29,7 +29,7 @@ DATASETS: dict[str, DatasetEntry] = {
 }
 
 TorchDataset: TypeAlias = torch.utils.data.Dataset[object]
-DataLike: TypeAlias = Dataset | str | os.PathLike[str] | Mapping[str, object] | TorchDataset | Tensor | npt.ArrayLike
+DataLike: TypeAlias = Dataset | str | os.PathLike[str] | Mapping[str, object] | TorchDataset | ArrayLike
 """Everything that `open_dataset` opens."""
 
 

@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from vaescope.codes.arrays import TORCH_TYPES, as_numpy
+from vaescope.codes.arrays import TORCH_TYPES, ArrayLike, as_numpy
 from vaescope.codes.factors import class_numbers
 from vaescope.data.dataset import Dataset, Factors
 from vaescope.data.factors import class_number, factor_table_of
 from vaescope.errors import DataError
-from vaescope.progress import follow
+from vaescope.progress import track
 
 CHUNK_BYTES = 16 * 2**20
 PROGRESS_BAR_BYTES = 2**30
@@ -92,11 +91,11 @@ def scale_pixels(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def from_array(
-    array: npt.ArrayLike | Tensor,
+    array: ArrayLike,
     name: str = "array",
     *,
-    labels: npt.ArrayLike | Tensor | None = None,
-    factors: npt.ArrayLike | Tensor | None = None,
+    labels: ArrayLike | None = None,
+    factors: ArrayLike | None = None,
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
@@ -143,7 +142,7 @@ def from_torch_dataset(
     first, label = _item_and_label(dataset[0], name, 0)
     rows = np.empty((items, *first.shape), first.dtype)
     labels = None if label is None else np.empty(items, np.int64)
-    for position in follow(range(items), f"reading {name}", items, long=items > PROGRESS_BAR_ITEMS):
+    for position in track(range(items), f"reading {name}", items, long=items > PROGRESS_BAR_ITEMS):
         item, label = _item_and_label(dataset[position], name, position)
         if (item.shape, item.dtype) != (first.shape, first.dtype):
             raise DataError(
@@ -218,7 +217,7 @@ def _inspect(rows: np.ndarray, name: str) -> tuple[float, float, str]:
     stride = max(1, CHUNK_BYTES // rows[0].nbytes)
     starts = range(0, len(rows), stride)
     minimum, maximum = np.inf, -np.inf
-    for start in follow(starts, f"checking {name}", len(starts), long=rows.nbytes > PROGRESS_BAR_BYTES):
+    for start in track(starts, f"checking {name}", len(starts), long=rows.nbytes > PROGRESS_BAR_BYTES):
         chunk = np.ascontiguousarray(rows[start : start + stride])
         low, high = float(chunk.min()), float(chunk.max())
         if not (low >= -MAX_FLOAT32 and high <= MAX_FLOAT32):

@@ -63,6 +63,11 @@ class PublicSet:
     files: tuple[PublicFile, ...]
     folders: tuple[Path, ...] = ()
 
+    @property
+    def downloadable(self) -> bool:
+        """Whether all required files have a link and a checksum."""
+        return all(file.url and file.verifiable for file in self.files if not file.optional)
+
 
 def user_folder() -> Path | None:
     """The folder that the environment variable VAESCOPE_DATA names, or None if it is unset."""

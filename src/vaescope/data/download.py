@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from vaescope.progress import Report, progress_bar
+from vaescope.progress import ProgressReport, progress_bar
 
 
 def fetch(url: str, target: Path, title: str) -> None:
@@ -19,7 +19,7 @@ def fetch(url: str, target: Path, title: str) -> None:
 class _PercentMeter:
     """Converts the bytes that pooch reports to the percents of a progress bar; pooch sets `total` itself."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProgressReport) -> None:
         self.report = report
         self.total = 0
         self.done = 0

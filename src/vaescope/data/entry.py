@@ -20,8 +20,8 @@ class DatasetEntry:
         items, shape: The number of items and the shape of an item, opened without options.
         factors: Names of the generative factors; empty if there are none or if an optional file contains them.
         open: Opens the data set; its keyword arguments are the options of `open_dataset`.
-        locate: Where the data are now: `BUILT_IN` (with what else is needed) or a path; None if they must be
-            downloaded.
+        locate: Where the data are now: `BUILT_IN` (with what else is needed) or a path; None if they are missing.
+        how_to_get: How to get the data if they are missing.
     """
 
     name: str
@@ -32,3 +32,4 @@ class DatasetEntry:
     factors: tuple[str, ...]
     open: Callable[..., Dataset]
     locate: Callable[[], str | None] = lambda: BUILT_IN
+    how_to_get: str = ""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from vaescope.codes.arrays import ArrayLike
 from vaescope.codes.factors import class_numbers
 from vaescope.data.dataset import Factors
 from vaescope.errors import DataError
 
 
 def factor_table_of(
-    factors: npt.ArrayLike | Tensor | None, names: tuple[str, ...] | None, items: int, name: str
+    factors: ArrayLike | None, names: tuple[str, ...] | None, items: int, name: str
 ) -> tuple[Factors | None, Int[Tensor, "items factors"] | None]:
     """Names and sizes of the factors, and their codes, as int16 where they fit; (None, None) without factors."""
     if factors is None:

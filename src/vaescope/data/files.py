@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
-from torch import Tensor
 
+from vaescope.codes.arrays import ArrayLike
 from vaescope.codes.reading import numpy_archive, reading
 from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
 from vaescope.data.tables import open_csv
 from vaescope.errors import DataError
-from vaescope.progress import follow
+from vaescope.progress import track
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
@@ -44,8 +43,8 @@ def opener_of(path: Path) -> Callable[..., ArrayDataset]:
 def open_npy(
     path: Path,
     *,
-    labels: npt.ArrayLike | Tensor | None = None,
-    factors: npt.ArrayLike | Tensor | None = None,
+    labels: ArrayLike | None = None,
+    factors: ArrayLike | None = None,
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
@@ -126,7 +125,7 @@ def _map_in_threads(
     """The results in order; threads help because decoding an image releases Python's lock."""
     with ThreadPoolExecutor() as pool:
         results = pool.map(function, arguments)
-        yield from follow(results, title, len(arguments), long=len(arguments) > PROGRESS_BAR_ITEMS)
+        yield from track(results, title, len(arguments), long=len(arguments) > PROGRESS_BAR_ITEMS)
 
 
 def _optional_key(
@@ -163,7 +162,7 @@ def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
     if direct and classes:
         raise DataError(
             f"{folder}: images must be in the folder or in one subfolder for each class, got both: "
-            f"{direct[0].name} and {classes[0][0].relative_to(folder)}. Move one of the two."
+            f"{direct[0].name} and {classes[0][0].relative_to(folder).as_posix()}. Move one of the two."
         )
     if not direct and not classes:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Compare runs or codes: what each is, and how alike their representations are."""
+"""`vaescope.compare`: several models or codes, and how similar their representations are."""
 
 from __future__ import annotations
 
@@ -13,45 +13,58 @@ from jaxtyping import Float
 
 from vaescope.checks import without_infinities
 from vaescope.codes import Representation
-from vaescope.data import Dataset, open_dataset
+from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.diagnosis.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
 from vaescope.diagnosis.subject import history_of
 from vaescope.encoding import adapt, encode, layer_similarity
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
-from vaescope.objectives.strengths import telling
+from vaescope.objectives.strengths import strengths_in_use
 from vaescope.regime import VariableTypes, collapse
 from vaescope.runs import Run, summary
 from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
 from vaescope.similarity import SimilarityMap, all_pairs, conservation
 
-ITEMS = 5000
-LAYER_ITEMS = 1000  # layers have thousands of features, and similarities settle early (figure 7.1)
+MAX_COMPARED_ITEMS = 5000
+MAX_LAYER_ITEMS = 1000  # layers have thousands of features, and similarities settle early (figure 7.1)
 REPRESENTATIONS = ("mean", "sample", "variance")
-NORMAL = 1.96  # standard errors to both sides of a mean that hold 95%
-TOLD = ("model", "latents", "objective", "seed", "test_loss")
+NORMAL_QUANTILE = 1.96  # of the standard normal distribution, for a two-sided 95% interval
+SUMMARY_COLUMNS = ("model", "latents", "objective", "seed", "test_loss")
+# Similarity or score from which on a description holds, the highest first.
+SHARED_INFORMATION = {0.85: "nearly the same", 0.5: "partly the same", 0.0: "different"}
+MATCHING_LATENTS = {0.8: "match", 0.4: "partly match", 0.0: "do not match"}
 
 
 @dataclass(frozen=True)
-class Comparison(Shown):
-    """One row for each subject, and how alike their codes are; the layers of the first two where asked for."""
+class Comparison(NotebookResult):
+    """The result of `compare`.
+
+    Attributes:
+        names: One name per model.
+        representation: Which representation was compared: 'mean', 'sample' or 'variance'.
+        measure: The measure of similarity: 'cka' or 'procrustes'.
+        table: One row per model.
+        matrix: The similarity of each pair of models.
+        cards: The findings, the worst first.
+        layers: The similarity of the layers of the first two models; None unless asked for.
+    """
 
     names: tuple[str, ...]
     representation: str
     measure: str
-    table: tuple[dict[str, Any], ...]
-    matrix: Float[np.ndarray, "subjects subjects"] = field(repr=False)
+    table: tuple[dict[str, object], ...]
+    matrix: Float[np.ndarray, "models models"] = field(repr=False)
     cards: tuple[Card, ...]
     layers: SimilarityMap | None = None
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each subject."""
+    def rows(self) -> list[dict[str, object]]:
+        """One row per model."""
         return [dict(row) for row in self.table]
 
     def pairs(self) -> list[dict[str, Any]]:
-        """One row for each pair, the most alike first."""
+        """One row per pair of models, the most similar first."""
         rows = [
             {"one": self.names[i], "other": self.names[j], "similarity": float(self.matrix[i, j])}
             for i in range(len(self.names))
@@ -60,69 +73,76 @@ class Comparison(Shown):
         return sorted(rows, key=lambda row: -row["similarity"])
 
     def summary(self) -> str:
-        """How alike the codes are, and which are most and least so."""
+        """How similar the models are, and which pairs are the most and the least similar."""
         pairs = self.pairs()
         mean = float(np.mean([row["similarity"] for row in pairs]))
-        text = f"The {self.representation} codes of {len(self.names)} models are alike by {mean:.3f} ({self.measure})"
+        measure = self.measure.upper() if self.measure == "cka" else self.measure.capitalize()
+        of = "" if self.representation == "mean" else f" of the {self.representation}s"
+        count = "two" if len(self.names) == 2 else str(len(self.names))
+        text = f"The {count} models encode {_describe(mean, SHARED_INFORMATION)} information ({measure}{of} {mean:.2f}"
         if len(pairs) == 1:
-            return text
-        first, last = pairs[0], pairs[-1]
-        return (
-            f"{text} on average: from {last['similarity']:.3f} ({last['one']} and {last['other']}) to "
-            f"{first['similarity']:.3f} ({first['one']} and {first['other']})"
-        )
+            return f"{text})"
+        low, high = (f"{row['similarity']:.2f} for {row['one']} and {row['other']}" for row in (pairs[-1], pairs[0]))
+        return f"{text} on average, from {low} to {high})"
 
-    def plain(self) -> dict[str, Any]:
-        """All of it as tables for machines."""
-        return without_infinities(
-            {
-                "verdict": self.summary(),
-                "measure": self.measure,
-                "representation": self.representation,
-                "models": self.rows(),
-                "matrix": self.matrix.tolist(),
-                "cards": [card.plain() for card in self.cards],
-                "layers": None if self.layers is None else self.layers.table(),
-            }
-        )
+    def plain(self) -> dict[str, object]:
+        """The comparison as a JSON-compatible dictionary."""
+        return {
+            "verdict": self.summary(),
+            "measure": self.measure,
+            "representation": self.representation,
+            "models": without_infinities(self.rows()),
+            "matrix": without_infinities(self.matrix.tolist()),
+            "cards": [card.plain() for card in self.cards],
+            "layers": None if self.layers is None else without_infinities(self.layers.table()),
+        }
 
 
 def compare(
-    subjects: Sequence[Any],
-    data: Any = None,
+    subjects: Sequence[object],
+    data: DataLike | None = None,
     *,
     representation: str = "mean",
     measure: str = "cka",
-    items: int = ITEMS,
+    items: int = MAX_COMPARED_ITEMS,
     layers: bool = False,
     seed: int = 0,
     runs: str | Path | None = None,
 ) -> Comparison:
-    """How alike runs, or codes of the same items, are (Bonheme, chapter 7).
+    """Compare what several models encode (Bonheme, chapter 7).
 
-    A subject is a `Run` (or its folder or id), a `Representation`, a pair (mean, variance), or a file of codes. Runs
-    encode the same `items` of `data`, or of what the first was trained on. `layers` compares every layer of the first
-    two, which must be runs.
+    Args:
+        subjects: At least two models, each in any form that `diagnose` accepts. Codes must be of the same items.
+        data: The items to encode; default: the data that the first run was trained on.
+        representation: Which representation to compare: 'mean', 'sample' or 'variance'.
+        measure: The measure of similarity: 'cka' or 'procrustes'.
+        items: The maximum number of items to encode.
+        layers: Whether to compare the layers of the first two subjects too, which must be runs.
+        seed: The random seed for sampling and item selection.
+        runs: The folder that contains the runs; default: 'runs'.
+
+    Returns:
+        One row per model, the similarity of each pair, and the cards.
     """
     if isinstance(subjects, str | Path) or len(subjects) < 2:
-        raise ConfigurationError("there must be at least two models to compare; name the runs, or files of codes.")
+        raise ConfigurationError("compare needs at least two models. Pass several runs or files of codes.")
     if representation not in REPRESENTATIONS:
         raise unknown_name("representation", representation, REPRESENTATIONS)
-    found = [run_of(subject, runs) for subject in subjects]
-    some = _items(found, data, items, seed)
-    codes = [_codes(subject, run, some, seed) for subject, run in zip(subjects, found, strict=True)]
-    names = _distinct([subject_name(s) if run is None else run.id for s, run in zip(subjects, found, strict=True)])
-    _check_items(names, codes)
+    found_runs = [run_of(subject, runs) for subject in subjects]
+    dataset = _shared_items(found_runs, data, items, seed)
+    codes = [_encode(subject, run, dataset, seed) for subject, run in zip(subjects, found_runs, strict=True)]
+    names = _unique([subject_name(s) if run is None else run.id for s, run in zip(subjects, found_runs, strict=True)])
+    _check_same_items(names, codes)
     matrix = all_pairs([getattr(one, representation) for one in codes], measure=measure)
     types = [collapse(one).types for one in codes]
-    table = [_row(*told) for told in zip(names, found, codes, types, strict=True)]
-    compared = _layers(found, some) if layers else None
-    cards = by_severity([_counts_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)])
+    table = [_row(*parts) for parts in zip(names, found_runs, codes, types, strict=True)]
+    compared = _compare_layers(found_runs, dataset) if layers else None
+    cards = by_severity([_usage_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)])
     return Comparison(names, representation, measure, tuple(table), np.asarray(matrix), cards, compared)
 
 
-def _items(runs: Sequence[Run | None], data: Any, items: int, seed: int) -> Dataset | None:
-    """The items that all runs encode; None where there is no run."""
+def _shared_items(runs: Sequence[Run | None], data: DataLike | None, items: int, seed: int) -> Dataset | None:
+    """The items that all runs encode; None if there are neither runs nor data."""
     known = [run for run in runs if run is not None]
     if not known:
         return None if data is None else sample_items(open_dataset(data), items, seed)
@@ -130,101 +150,105 @@ def _items(runs: Sequence[Run | None], data: Any, items: int, seed: int) -> Data
     for run in known[1:]:
         if tuple(run.configuration.data["shape"]) != tuple(opened.shape):
             raise DataError(
-                f"runs that are compared must take items of one shape, {known[0].id} takes {tuple(opened.shape)} and "
+                f"compared runs must take items of the same shape, but {known[0].id} takes {tuple(opened.shape)} and "
                 f"{run.id} {tuple(run.configuration.data['shape'])}. Compare runs on the same data."
             )
     return sample_items(opened, items, seed)
 
 
-def _codes(subject: Any, run: Run | None, some: Dataset | None, seed: int) -> Representation:
-    if run is not None:
-        return encode(run.model, some, seed=seed)
-    return adapt(subject, some if callable(subject) else None, seed=seed)
+def _encode(subject: object, run: Run | None, dataset: Dataset | None, seed: int) -> Representation:
+    if run is not None and dataset is not None:
+        return encode(run.model, dataset, seed=seed)
+    return adapt(subject, dataset if callable(subject) else None, seed=seed)
 
 
-def _check_items(names: Sequence[str], codes: Sequence[Representation]) -> None:
+def _check_same_items(names: Sequence[str], codes: Sequence[Representation]) -> None:
     for name, one in zip(names[1:], codes[1:], strict=True):
         if len(one) != len(codes[0]):
             raise DataError(
-                f"codes that are compared must be of the same items, {names[0]} has {len(codes[0])} and {name} "
+                f"compared codes must be of the same items, but {names[0]} has {len(codes[0])} items and {name} "
                 f"{len(one)}. Encode the same items with every model."
             )
 
 
-def _distinct(names: list[str]) -> tuple[str, ...]:
-    """Names of their own: a number after those that come more than once."""
-    counts = {name: names.count(name) for name in names}
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if counts[name] == 1 else f"{name} ({seen[name]})")
-    return tuple(distinct)
+def _unique(names: list[str]) -> tuple[str, ...]:
+    """Number the names that occur more than once."""
+    return tuple(
+        name if names.count(name) == 1 else f"{name} ({names[: place + 1].count(name)})"
+        for place, name in enumerate(names)
+    )
 
 
-def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, Any]:
-    # A run whose history is lost is still a model to compare.
-    told = {} if run is None or history_of(run)[1] else summary(run)
-    strengths = {} if run is None else telling(run.configuration.member.objective)
-    row: dict[str, Any] = {"name": name, **{key: told[key] for key in TOLD if key in told}, **strengths}
+def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, object]:
+    row: dict[str, object] = {"name": name}
+    if run is not None:
+        # A run whose history is damaged can still be compared.
+        known = {} if history_of(run)[1] else summary(run)
+        row |= {column: known[column] for column in SUMMARY_COLUMNS if column in known}
+        row |= strengths_in_use(run.configuration.member.objective)
     row["latents"] = codes.latents
     low, high = _rate_interval(codes)
     return {**row, **types.counts, "rate": float(types.statistics.rate.sum()), "rate_low": low, "rate_high": high}
 
 
 def _rate_interval(codes: Representation) -> tuple[float, float]:
-    """The 95% interval of the mean rate, by how much items differ; a variance of 0 has none."""
+    """The 95% interval of the mean rate over items."""
     units = codes.in_units_of_prior()
     rates = gaussian.kl_to_standard(units.mean.double(), units.variance.double().log()).sum(1)
-    reach = NORMAL * rates.std(correction=0) / len(rates) ** 0.5
-    return float(rates.mean() - reach), float(rates.mean() + reach)
+    margin = NORMAL_QUANTILE * rates.std(correction=0) / len(rates) ** 0.5
+    return float(rates.mean() - margin), float(rates.mean() + margin)
 
 
-def _layers(runs: Sequence[Run | None], some: Dataset | None) -> SimilarityMap:
+def _compare_layers(runs: Sequence[Run | None], dataset: Dataset | None) -> SimilarityMap:
     one, other = runs[:2]
     if one is None or other is None:
-        raise ConfigurationError("layers are those of models: the first two that are compared must be runs.")
-    return layer_similarity(one.model, other.model, some, items=LAYER_ITEMS)
+        raise ConfigurationError("layers=True needs models, so the first two subjects must be runs.")
+    return layer_similarity(one.model, other.model, dataset, items=MAX_LAYER_ITEMS)
 
 
-def _counts_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
-    """Whether the models use as many latents, which limits how alike their codes can be."""
+def _describe(value: float, descriptions: dict[float, str]) -> str:
+    """The first description whose bound the value reaches, or the last one."""
+    return next((text for bound, text in descriptions.items() if value >= bound), list(descriptions.values())[-1])
+
+
+def _usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
+    """Whether the models use the same number of latents, which limits how similar their codes can be."""
     used = [len(one.types) - len(one.passive) for one in types]
     rows = [{"name": name, "used": count, **one.counts} for name, count, one in zip(names, used, types, strict=True)]
     if len(set(used)) == 1:
-        return Card("Latents in use", NOTE, f"All use {used[0]} latents.", "", rows)
-    least, most = min(used), max(used)
-    meaning = f"They use {least} to {most} latents: codes of fewer cannot hold what the others hold in more."
-    return Card("Latents in use", NOTE, meaning, "Compare models with as many latents in use.", rows)
+        return Card("Latents in use", NOTE, f"All models use {used[0]} latents.", "", rows)
+    meaning = f"The models use {min(used)} to {max(used)} latents; fewer latents cannot encode what more of them do."
+    return Card("Latents in use", NOTE, meaning, "Compare models that use the same number of latents.", rows)
 
 
 def _theory_card(names: Sequence[str], codes: Sequence[Representation], types: Sequence[VariableTypes]) -> Card:
-    """Where variances are alike enough, the numbers of active and passive latents must be equal: are they?"""
+    """Whether models with similar variances have equal numbers of active and passive latents, as they must."""
     title, rows = "Equal numbers of latents", []
     for i, j in combinations(range(len(codes)), 2):
         found = conservation(codes[i], codes[j], types_a=types[i], types_b=types[j])
-        told = {"alignment": found.alignment, "bound": found.bound, "follows": found.predicted, "holds": found.holds}
-        rows.append({"one": names[i], "other": names[j], **told})
-    bound = [row for row in rows if row["follows"]]
-    if not bound:
-        meaning = "No two models have variances so alike that equal numbers of active and passive latents would follow."
+        row = {"alignment": found.alignment, "bound": found.bound, "follows": found.predicted, "holds": found.holds}
+        rows.append({"one": names[i], "other": names[j], **row})
+    similar = [row for row in rows if row["follows"]]
+    if not similar:
+        meaning = "No two models have variances so similar that their numbers of active and passive latents must agree."
         return Card(title, NOT_APPLICABLE, meaning, "", rows)
-    wrong = [row for row in bound if not row["holds"]]
-    pairs = "pair has" if len(bound) == 1 else "pairs have"
+    agreeing = sum(bool(row["holds"]) for row in similar)
+    pairs = "1 pair has" if len(similar) == 1 else f"{len(similar)} pairs have"
     meaning = (
-        f"{len(bound)} {pairs} variances so alike that equal numbers of active and passive latents follow (Bonheme, "
-        f"theorem 7.4.2); they are there in {len(bound) - len(wrong)} of {len(bound)}."
+        f"{pairs} variances so similar that the numbers of active and passive latents must agree (Bonheme, theorem "
+        f"7.4.2); they agree for {agreeing} of {len(similar)}."
     )
-    if wrong:
-        return Card(title, WARNING, meaning, "The others are not polarised to the end: train longer.", rows)
+    if agreeing < len(similar):
+        return Card(title, WARNING, meaning, "The other pairs are not fully polarised: train longer.", rows)
     return Card(title, GOOD, meaning, "", rows)
 
 
 def _udr_card(names: Sequence[str], codes: Sequence[Representation]) -> Card:
-    """Whether the models find the same latents, one for one, which needs no factors."""
+    """Whether the models learned the same individual latents; factors are not needed."""
     title = "Same latents"
     if any(bool((one.variance == 0).any()) for one in codes):
-        return Card(title, NOT_APPLICABLE, "Codes without a variance have no divergence to choose latents by.", "")
+        return Card(title, NOT_APPLICABLE, "UDR selects latents by their KL divergence, which needs variances above 0.")
     found = udr(codes, names=names)
-    meaning = f"Latents of one model resemble single latents of another by {found.score:.3f} (UDR, 1 is one for one)."
+    matching = _describe(found.score, MATCHING_LATENTS)
+    meaning = f"Individual latents {matching} across models (UDR {found.score:.2f}; 1 = one-to-one)."
     return Card(title, NOTE, meaning, "", [{"name": name, "udr": found.parts[name]} for name in names])

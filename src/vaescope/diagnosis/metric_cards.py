@@ -1,8 +1,6 @@
-"""What the latents mean and how well they are told apart: cards made from metrics."""
+"""Cards about metrics: what the latents encode, and the scores of disentanglement."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from vaescope.diagnosis.cards import GOOD, NOTE, Card
 from vaescope.metrics import Measurements, Score
@@ -10,42 +8,44 @@ from vaescope.metrics.meaning import Meaning, listed
 
 
 def meaning_card(found: Meaning) -> Card:
-    """Which latents carry which factors, and what is carried by none."""
-    carriers = {name: found.carriers(name) for name in found.factors}
-    lost = [name for name, places in carriers.items() if not places]
-    shared = [name for name, places in carriers.items() if len(places) > 1]
-    meaning = f"{found.summary()[:1].upper()}{found.summary()[1:]}."
-    rows = found.rows()
+    """Which latents encode which factors."""
+    counts = {name: len(found.carriers(name)) for name in found.factors}
+    lost = [name for name, count in counts.items() if count == 0]
+    summary, rows = f"{found.summary()[:1].upper()}{found.summary()[1:]}.", found.rows()
     if lost:
         advice = (
-            f"No latent by itself tells of {listed(lost)}, as with an angle of shapes that differ; whether all do "
-            "together, the metric downstream_accuracy says."
+            f"No single latent encodes {listed(lost)}. Run `--metrics downstream_accuracy` to see whether they do "
+            "jointly."
         )
-        return Card("Meaning", NOTE, meaning, advice, rows)
-    if shared:
-        return Card("Meaning", NOTE, meaning, "A factor that is spread over latents cannot be changed by one.", rows)
-    return Card("Meaning", GOOD, meaning, "", rows)
+        return Card("Meaning", NOTE, summary, advice, rows)
+    if any(count > 1 for count in counts.values()):
+        advice = "A factor that is spread over several latents cannot be changed through one of them."
+        return Card("Meaning", NOTE, summary, advice, rows)
+    return Card("Meaning", GOOD, summary, "", rows)
 
 
 def scores_card(found: Measurements) -> Card:
-    """The scores of disentanglement and geometry, each with its scale, and why others could not be had."""
-    rows = [row for score in found.scores for row in score.rows()]
-    words = [f"{score.metric} {score.score:.3f}" for score in found.scores]
-    meaning = f"{', '.join(words)}." if words else "None could be computed."
-    left_out = " ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
-    return Card("Metrics", NOTE, meaning, f"Left out are {left_out}" if left_out else "", rows)
+    """The scores, with those of noise and of the factors themselves for comparison."""
+    scores = ", ".join(f"{score.metric} {score.score:.3f}" for score in found.scores)
+    failed = " ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
+    return Card(
+        "Metrics",
+        NOTE,
+        f"{scores}." if scores else "No metric could be computed.",
+        f"Not computed: {failed}" if failed else "",
+        [row for score in found.scores for row in score.rows()],
+    )
 
 
 def importance_card(score: Score) -> Card:
-    """How much each latent matters to the prediction of each factor."""
+    """How much each latent contributes to the prediction of each factor (DCI)."""
     assert score.matrix is not None
+    best = [
+        f"{name}: {score.latents[column.argmax()]} ({column.max():.0%})"
+        for name, column in zip(score.factors, score.matrix.T, strict=True)
+    ]
     rows = [
-        {"latent": latent, **dict(zip(score.factors, map(float, row), strict=True))}
+        {"latent": latent, **dict(zip(score.factors, row.tolist(), strict=True))}
         for latent, row in zip(score.latents, score.matrix, strict=True)
     ]
-    best = [f"{name} on latent {_most(rows, name)['latent']} ({_most(rows, name)[name]:.0%})" for name in score.factors]
-    return Card("Importance", NOTE, f"Predictions rest most, for {listed(best)}.", "", rows)
-
-
-def _most(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return max(rows, key=lambda row: row[name])
+    return Card("Importance", NOTE, f"Most predictive latents: {', '.join(best)}.", "", rows)

@@ -1,35 +1,42 @@
-"""The whole estimate of the intrinsic dimension from one search: both averages at each k, and TwoNN."""
+"""All estimates of the intrinsic dimension from one search for neighbours: both averagings at each k, and TwoNN."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from vaescope.checks import finite_number
+from vaescope.checks import finite_number, proper_share
 from vaescope.dimension.mle import (
-    KS,
+    DEFAULT_KS,
     LEVINA_BICKEL,
     MACKAY_GHAHRAMANI,
     MLE,
     TOLERANCE,
     Average,
     MLESweep,
+    distinct_ks,
     estimates,
-    several,
     sweep,
 )
-from vaescope.dimension.neighbour_distances import neighbours
-from vaescope.dimension.subsets import Subsets, proper_share
-from vaescope.dimension.twonn import ANCHOR, TwoNN, twonn
-from vaescope.notebook import Shown
+from vaescope.dimension.neighbour_distances import PointsLike, neighbours
+from vaescope.dimension.subsets import Subsets
+from vaescope.dimension.twonn import DEFAULT_ANCHOR, TwoNN, twonn
+from vaescope.notebook import NotebookResult
+from vaescope.tables import Row
 
 
 @dataclass(frozen=True)
-class Estimate(Shown):
-    """All estimates of one set; `infinite` are the ks at which equally far neighbours leave no mean of estimates."""
+class Estimate(NotebookResult):
+    """All estimates of the dimension of one data set.
+
+    Attributes:
+        mackay_ghahramani: MLE that averages inverses, for each k.
+        levina_bickel: MLE that averages estimates, for each k at which all estimates are finite.
+        infinite: The ks at which some items have equally distant neighbours and so infinite estimates.
+        twonn: The TwoNN estimate.
+    """
 
     mackay_ghahramani: MLESweep
     levina_bickel: MLESweep
@@ -38,7 +45,7 @@ class Estimate(Shown):
 
     @property
     def chosen(self) -> MLE:
-        """The average of inverses at the largest stable k, or at the largest of all if none is stable."""
+        """The average of inverses at the largest stable k, or at the largest k if none is stable."""
         return self.mackay_ghahramani.best or self.mackay_ghahramani.estimates[-1]
 
     @property
@@ -48,10 +55,10 @@ class Estimate(Shown):
 
     @property
     def latents_to_start_with(self) -> int:
-        """The dimension as a whole number of latents, at least one, from which to search for the right number."""
+        """The number of latents at which to start a search: the rounded dimension, at least 1."""
         return max(1, round(self.dimension))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each averaging and k, and one for TwoNN, with the same columns."""
         swept = [*self.mackay_ghahramani.rows(), *self.levina_bickel.rows()]
         columns = ("averaging", "k", "dimension", "low", "high", "stable")
@@ -60,39 +67,43 @@ class Estimate(Shown):
         return [*rows, {"estimator": "twonn", **last}]
 
     def summary(self) -> str:
-        """The dimension, how far it is agreed on, and where to start."""
+        """The dimension, its stability, and the number of latents to start with."""
         low, high = self.chosen.interval
         stable = self.mackay_ghahramani.stable
         agreed = f"stable for k = {', '.join(map(str, stable))}" if stable else "no k is stable"
-        beside = {one.k: f"{one.dimension:.2f}" for one in self.levina_bickel.estimates}.get(self.chosen.k, "infinite")
+        other = {one.k: f"{one.dimension:.2f}" for one in self.levina_bickel.estimates}.get(self.chosen.k, "infinite")
         return (
             f"intrinsic dimension {self.dimension:.2f}, between {low:.2f} and {high:.2f} (MLE, k = {self.chosen.k}, "
-            f"{agreed}; {LEVINA_BICKEL} {beside}, TwoNN {self.twonn.dimension:.2f}; {self.chosen.items} items, "
+            f"{agreed}; {LEVINA_BICKEL} {other}, TwoNN {self.twonn.dimension:.2f}; {self.chosen.items} items, "
             f"{self.chosen.duplicates} duplicates removed): start with {self.latents_to_start_with} latents"
         )
 
 
 def estimate(
-    x: Any,
-    ks: Sequence[int] = KS,
+    x: PointsLike,
+    ks: Sequence[int] = DEFAULT_KS,
     *,
     tolerance: float = TOLERANCE,
-    anchor: float = ANCHOR,
+    anchor: float = DEFAULT_ANCHOR,
     share: float = Subsets.share,
     subsamples: int = Subsets.count,
     confidence: float = Subsets.confidence,
     seed: int = Subsets.seed,
     device: torch.device | str | None = None,
 ) -> Estimate:
-    """What `mle_sweep` under both averagings and `twonn` find, with one search for neighbours, on `device`.
+    """Estimate the intrinsic dimension by `mle_sweep` with both averagings and by `twonn`, from one search.
 
-    Among few or discrete values, as of binary images, some items have equally far neighbours, above all at small k,
-    and so an infinite estimate; the mean of estimates is left out at those ks, the mean of inverses is not.
+    Items with discrete values, such as binary images, often have equally distant neighbours at small k and so an
+    infinite estimate; "levina-bickel" is skipped at those ks.
+
+    Args:
+        device: Where to search for neighbours. Default: the device of `x`.
+        x, ks, tolerance, anchor, share, subsamples, confidence, seed: As for `mle_sweep` and `twonn`.
     """
     tolerance, anchor = finite_number("tolerance", tolerance, at_least=0), proper_share("anchor", anchor)
     subsets = Subsets(share, subsamples, confidence, seed)
     inverses, direct = Average.named(MACKAY_GHAHRAMANI), Average.named(LEVINA_BICKEL)
-    numbers = several(ks, inverses)
+    numbers = distinct_ks(ks, inverses)
     near = neighbours(x, numbers[-1], device)
     finite = [k for k in numbers if bool((direct.inverses(near, k) > 0).all())]
     found = estimates(near, [(inverses, k) for k in numbers] + [(direct, k) for k in finite], subsets)

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.dimension.neighbour_distances import neighbours
+from vaescope.dimension.neighbour_distances import PointsLike, neighbours
 from vaescope.dimension.subsets import Subsets
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.neighbours import Neighbours
+from vaescope.tables import Row
 
 MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
-# What is subtracted from k in the divisor: in the thesis' code, and in its text (eq. 8.2).
+# Averaging -> what is subtracted from k in the divisor: as in the thesis' code, and as in its text (eq. 8.2).
 CORRECTIONS = {MACKAY_GHAHRAMANI: 2, LEVINA_BICKEL: 1}
-KS = (3, 5, 10, 20)
+DEFAULT_KS = (3, 5, 10, 20)
 TOLERANCE = 0.1
-EQUALLY_FAR = 1e-9  # mean log ratio of distances below which they differ by rounding alone
+MIN_LOG_RATIO = 1e-9  # mean log ratio of distances; smaller ones are rounding errors
 
 
 @dataclass(frozen=True)
-class MLE(Shown):
-    """The estimate with `k` neighbours over `items` distinct items, and where it may lie: `interval`."""
+class MLE(NotebookResult):
+    """A maximum likelihood estimate of the dimension.
+
+    Attributes:
+        dimension: The estimate.
+        interval: Its confidence interval.
+        k: The number of neighbours.
+        averaging: How the estimates of the items are averaged.
+        correction: What is subtracted from k in the divisor.
+        items: The number of distinct items.
+        duplicates: The number of duplicates that were removed.
+    """
 
     dimension: float
     interval: tuple[float, float]
@@ -37,13 +47,13 @@ class MLE(Shown):
     items: int
     duplicates: int
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row."""
         row = {"k": self.k, "dimension": self.dimension, "low": self.interval[0], "high": self.interval[1]}
         return [row | {name: getattr(self, name) for name in ("averaging", "correction", "items", "duplicates")}]
 
     def summary(self) -> str:
-        """The estimate and what it rests on."""
+        """The estimate, its interval and its settings."""
         low, high = self.interval
         return (
             f"intrinsic dimension {self.dimension:.2f}, between {low:.2f} and {high:.2f} (MLE, {self.averaging}, "
@@ -52,8 +62,8 @@ class MLE(Shown):
 
 
 @dataclass(frozen=True)
-class MLESweep(Shown):
-    """An estimate for each k, by increasing k, and the successive ks whose estimates agree within `tolerance`."""
+class MLESweep(NotebookResult):
+    """Estimates by increasing k, and the successive ks whose estimates agree within `tolerance`."""
 
     estimates: tuple[MLE, ...]
     stable: tuple[int, ...]
@@ -61,15 +71,15 @@ class MLESweep(Shown):
 
     @property
     def best(self) -> MLE | None:
-        """The estimate with the largest of the stable ks, as it varies least; None if no two ks agree."""
+        """The estimate with the largest stable k, which varies least; None if no two ks agree."""
         return next((one for one in self.estimates if self.stable and one.k == self.stable[-1]), None)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each k."""
         return [{**one.rows()[0], "stable": one.k in self.stable} for one in self.estimates]
 
     def summary(self) -> str:
-        """The most stable estimate, or that there is none."""
+        """The best estimate, or that no estimate is stable."""
         ks = ", ".join(str(one.k) for one in self.estimates)
         if self.best is None:
             return f"no stable intrinsic dimension: no two successive k of {ks} agree within {self.tolerance:.0%}"
@@ -77,7 +87,7 @@ class MLESweep(Shown):
 
 
 def mle(
-    x: Any,
+    x: PointsLike,
     k: int = 20,
     averaging: str = MACKAY_GHAHRAMANI,
     *,
@@ -87,28 +97,33 @@ def mle(
     confidence: float = Subsets.confidence,
     seed: int = Subsets.seed,
 ) -> MLE:
-    """The dimension under which the distances to the `k` nearest neighbours are likeliest.
+    """Maximum likelihood estimate of the intrinsic dimension from distances to the `k` nearest neighbours.
 
-    "levina-bickel" averages the estimates of the items (eq. 8.2, 8.3); "mackay-ghahramani" (2005) averages their
-    inverses. The divisor is k - `correction`: by default k - 1 for the first, as in the thesis' text, and k - 2 for
-    the second, as in its code. For points spread evenly it is the other way round that has no bias; the defaults are
-    too high and too low by the factor (k - 1) / (k - 2), which is 2 for k = 3 and 1.06 for k = 20.
+    The interval shows how the estimate varies with the items, not the bias due to k or curvature. It comes from
+    estimates over random subsets of the items, whose neighbours are searched among all items.
 
-    `x` is an array or tensor of items x anything, a `Dataset`, or what `neighbours` returned, so that one search
-    serves several estimates. Duplicates are removed first.
-
-    The interval comes from estimates over random subsets, `share` of the items at which the dimension is measured,
-    their neighbours among all; deviations are scaled by sqrt(share / (1 - share)) to those of all items. It tells
-    how the estimate varies with the items measured, not how far k or curvature biases it.
+    Args:
+        x: An array of items x dimensions or of images, a data set, or the result of `neighbours`, so that one search
+            serves several estimates. Duplicates are removed first.
+        k: The number of neighbours.
+        averaging: "levina-bickel" averages the estimates of the items (eq. 8.2, 8.3); "mackay-ghahramani" (2005)
+            averages their inverses.
+        correction: What is subtracted from k in the divisor. Default: 1 for "levina-bickel", as in the thesis' text,
+            and 2 for "mackay-ghahramani", as in its code. For evenly spread points the opposite choice is unbiased:
+            the defaults are too high and too low by the factor (k - 1) / (k - 2), 2 for k = 3 and 1.06 for k = 20.
+        share: The share of the items in each subset.
+        subsamples: The number of subsets.
+        confidence: The confidence level of the interval.
+        seed: Random seed of the subsets.
     """
     average, subsets = Average.named(averaging, correction), Subsets(share, subsamples, confidence, seed)
-    k = average.neighbours("k", k)
+    k = average.checked_k("k", k)
     return estimates(neighbours(x, k), [(average, k)], subsets)[0]
 
 
 def mle_sweep(
-    x: Any,
-    ks: Sequence[int] = KS,
+    x: PointsLike,
+    ks: Sequence[int] = DEFAULT_KS,
     averaging: str = MACKAY_GHAHRAMANI,
     *,
     correction: int | None = None,
@@ -118,58 +133,63 @@ def mle_sweep(
     confidence: float = Subsets.confidence,
     seed: int = Subsets.seed,
 ) -> MLESweep:
-    """The estimate for each of `ks`, from one search, and those that are "stable for the largest number of k values".
+    """Estimates for several numbers of neighbours from one search, and the range of k in which they are stable.
 
-    So the thesis chooses (section 8.2.4, after Karbauskaite et al., 2011; table D.4 for `ks`), by eye. Here the stable
-    ks are the longest row of successive ones whose estimates differ by at most `tolerance` of the smallest, and of
-    equally long rows the one that differs least.
+    The thesis chooses the estimate that is "stable for the largest number of k values" by eye (section 8.2.4, after
+    Karbauskaite et al., 2011; table D.4 for `ks`). Here the stable ks are the longest sequence of successive ks whose
+    estimates differ by at most `tolerance` of the smallest; of equally long sequences, the one that differs least.
+
+    Args:
+        ks: At least two numbers of neighbours.
+        tolerance: The largest relative difference of stable estimates.
+        x, averaging, correction, share, subsamples, confidence, seed: As for `mle`.
     """
     average, subsets = Average.named(averaging, correction), Subsets(share, subsamples, confidence, seed)
     tolerance = finite_number("tolerance", tolerance, at_least=0)
-    numbers = several(ks, average)
+    numbers = distinct_ks(ks, average)
     return sweep(estimates(neighbours(x, numbers[-1]), [(average, k) for k in numbers], subsets), tolerance)
 
 
 @dataclass(frozen=True)
 class Average:
-    """How the items' estimates with k neighbours become one: which mean, and what is subtracted from k."""
+    """How the estimates of the items are averaged, and what is subtracted from k in the divisor."""
 
     name: str
     correction: int
 
     @classmethod
     def named(cls, name: str, correction: int | None = None) -> Average:
-        """The averaging of that name, with the thesis' correction unless another is given."""
+        """The averaging of this name; default correction: that of the thesis."""
         if name not in CORRECTIONS:
             raise unknown_name("averaging", name, CORRECTIONS)
         return cls(name, CORRECTIONS[name] if correction is None else whole_number("correction", correction, 1, 2))
 
-    def neighbours(self, name: str, k: Any) -> int:
+    def checked_k(self, name: str, k: object) -> int:
         """A number of neighbours that leaves a divisor above 0, or an error that names it."""
         return whole_number(name, k, self.correction + 1)
 
     def inverses(self, near: Neighbours, k: int) -> Float[Tensor, "items"]:
-        """1 / d of each item (eq. 8.2); 0 where its neighbours are equally far."""
+        """1 / d of each item (eq. 8.2); 0 for items with equally distant neighbours."""
         logarithms = near.distances[:, :k].log()
         found = (logarithms[:, -1:] - logarithms[:, :-1]).sum(1) / (k - self.correction)
-        return torch.where(found < EQUALLY_FAR, 0.0, found)
+        return torch.where(found < MIN_LOG_RATIO, 0.0, found)
 
     def values(self, near: Neighbours, k: int) -> Float[Tensor, "items"]:
-        """What is averaged over the items: the inverses, or the estimates; an error if that would be infinite."""
+        """What is averaged over the items: the inverses or the estimates; an error if the average is infinite."""
         inverses = self.inverses(near, k)
         flat, inverted = int((inverses == 0).sum()), self.name == MACKAY_GHAHRAMANI
-        # An infinite estimate rules a mean of estimates; its inverse, 0, is one among others.
+        # One infinite estimate makes the mean of estimates infinite; its inverse, 0, does no harm.
         if flat > (near.items - 1 if inverted else 0):
             raise DataError(
-                f"x must have neighbours at different distances, but the {k} nearest of {flat} of {near.items} items "
-                "are all equally far, so that their dimension is infinite. Raise k"
-                f"{'' if inverted else f' or average {MACKAY_GHAHRAMANI}'}."
+                f"x must have neighbours at different distances, but the {k} nearest neighbours of {flat} of "
+                f"{near.items} items are equally distant, which makes the dimension infinite. Raise k"
+                f"{'' if inverted else f' or use averaging {MACKAY_GHAHRAMANI!r}'}."
             )
         return inverses if inverted else 1 / inverses
 
 
 def estimates(near: Neighbours, settings: Sequence[tuple[Average, int]], subsets: Subsets) -> tuple[MLE, ...]:
-    """The estimate for each averaging and k, all of their intervals from the same subsets."""
+    """The estimate for each averaging and k; all intervals use the same subsets."""
     values = torch.stack([average.values(near, k) for average, k in settings])
     inverted = torch.tensor([average.name == MACKAY_GHAHRAMANI for average, _ in settings], device=values.device)
 
@@ -183,16 +203,16 @@ def estimates(near: Neighbours, settings: Sequence[tuple[Average, int]], subsets
     )
 
 
-def several(ks: Sequence[int], average: Average) -> list[int]:
-    """At least two different numbers of neighbours, by size, or an error."""
-    numbers = sorted({average.neighbours("each of ks", k) for k in ks})
+def distinct_ks(ks: Sequence[int], average: Average) -> list[int]:
+    """At least two different numbers of neighbours in increasing order, or an error."""
+    numbers = sorted({average.checked_k("each of ks", k) for k in ks})
     if len(numbers) < 2:
         raise ConfigurationError(f"ks must hold at least two different numbers, got {tuple(ks)!r}.")
     return numbers
 
 
 def sweep(found: tuple[MLE, ...], tolerance: float) -> MLESweep:
-    """The estimates, by increasing k, with the ks that are stable."""
+    """Find the stable ks among estimates by increasing k."""
     runs = []
     for start in range(len(found)):
         for stop in range(start + 2, len(found) + 1):

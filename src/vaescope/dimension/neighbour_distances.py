@@ -1,28 +1,48 @@
-"""What a dimension is measured on: items as rows, each once, and the distances to their nearest neighbours."""
+"""Distances from each distinct item to its nearest neighbours, the input of every estimate of the dimension."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
-from vaescope.data import Dataset
+from vaescope.codes.arrays import ArrayLike, as_tensor
 from vaescope.errors import DataError
 from vaescope.numerics.neighbours import Neighbours, distinct, nearest_distances
 
 CHUNK_NUMBERS = 1 << 22
-LARGEST = 1e150  # squares of larger numbers overflow
-NARROW = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.float16, torch.bfloat16, torch.float32)
+MAX_MAGNITUDE = 1e150  # squares of larger numbers overflow
+# Types whose values float32 holds exactly.
+FLOAT32_TYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.float16, torch.bfloat16, torch.float32)
 
 
-def neighbours(x: Any, k: int, device: torch.device | str | None = None) -> Neighbours:
-    """Distances of each distinct item to its `k` nearest others, on `device` or where `x` lies.
+@runtime_checkable
+class ChunkedItems(Protocol):
+    """Items that come in chunks, such as a data set."""
 
-    What this function returned comes back as it is if it holds at least `k` neighbours of each item.
+    @property
+    def dimensions(self) -> int:
+        """The number of values in one item."""
+
+    def chunks(self, size: int, device: torch.device | str) -> Iterator[Float[Tensor, "chunk ..."]]:
+        """All items in order, `size` items at a time."""
+
+
+PointsLike: TypeAlias = ArrayLike | ChunkedItems | Neighbours
+
+
+def neighbours(x: PointsLike, k: int, device: torch.device | str | None = None) -> Neighbours:
+    """Distances from each distinct item to its `k` nearest others.
+
+    Args:
+        x: An array of items x dimensions or of images, a data set, or the result of an earlier search, which is
+            returned if it holds at least `k` neighbours of each item.
+        k: The number of neighbours.
+        device: Where to compute. Default: the device of `x`.
     """
     k = whole_number("k", k, 1)
     if isinstance(x, Neighbours):
@@ -33,10 +53,7 @@ def neighbours(x: Any, k: int, device: torch.device | str | None = None) -> Neig
     kept = distinct(points)
     duplicates = len(points) - len(kept)
     if len(kept) == 1 < len(points):
-        raise DataError(
-            f"x must hold items that differ, but all {len(points)} are the same, so that they have no dimension. "
-            "Pass data that vary."
-        )
+        raise DataError(f"x must hold items that differ, but all {len(points)} are the same. Pass data that vary.")
     if len(kept) <= k:
         raise DataError(
             f"x must hold at least {k + 1} distinct items for {k} neighbours, got {len(kept)} and {duplicates} "
@@ -45,25 +62,19 @@ def neighbours(x: Any, k: int, device: torch.device | str | None = None) -> Neig
     return Neighbours(nearest_distances(kept, k), duplicates)
 
 
-def _points(x: Any, device: torch.device | str | None) -> Float[Tensor, "items dimensions"]:
-    """The items as rows, in float32 where that loses nothing, else in float64; all finite."""
-    if isinstance(x, Dataset):
+def _points(x: ArrayLike | ChunkedItems, device: torch.device | str | None) -> Float[Tensor, "items dimensions"]:
+    """One row per item in float32 where that is exact, else in float64; an error names the first bad item."""
+    if isinstance(x, ChunkedItems):
         size = max(1, CHUNK_NUMBERS // x.dimensions)
         tensor = torch.cat([chunk.flatten(1) for chunk in x.chunks(size, "cpu" if device is None else device)])
-    elif isinstance(x, Tensor) and not x.is_complex():
-        tensor = x.detach()
-    elif isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
-        kind = np.float32 if np.can_cast(x.dtype, np.float32) else np.float64
-        tensor = torch.from_numpy(np.array(x, dtype=kind, order="C"))
     else:
-        got = f"type {x.dtype}" if isinstance(x, np.ndarray | Tensor) else type(x).__name__
-        raise DataError(f"x must be a numpy array, a torch tensor or a Dataset of real numbers, got {got}.")
+        tensor = as_tensor(x, "x", booleans=True)
     if tensor.ndim < 2 or tensor.numel() == 0:
         raise DataError(f"x must be items x dimensions or images, none empty, got the shape {tuple(tensor.shape)}.")
-    tensor = tensor.to(device=device, dtype=torch.float32 if tensor.dtype in NARROW else torch.float64)
+    tensor = tensor.to(device=device, dtype=torch.float32 if tensor.dtype in FLOAT32_TYPES else torch.float64)
     rows = tensor.reshape(len(tensor), -1)
-    wrong = ~(rows.abs() <= LARGEST).all(1)
+    wrong = ~(rows.abs() <= MAX_MAGNITUDE).all(1)
     if bool(wrong.any()):
         item = int(wrong.nonzero()[0])
-        raise DataError(f"x must hold finite numbers below {LARGEST:g}, but item {item} does not; leave it out.")
+        raise DataError(f"x must hold finite numbers below {MAX_MAGNITUDE:g}, but item {item} does not. Drop it.")
     return rows

@@ -1,34 +1,31 @@
-"""Where an average over items may lie, from averages over random subsets of the items."""
+"""Confidence intervals of averages over items, from averages over random subsets of the items."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.checks import finite_number, whole_number
-from vaescope.errors import ConfigurationError
+from vaescope.checks import proper_share, whole_number
 from vaescope.numerics import counter
 
-DRAWN = 1 << 15  # random numbers of one chunk of subsets: so few that they stay in the cache of one core
-
-
-def proper_share(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1, or an error that names it."""
-    number = finite_number(name, value, above=0)
-    if number >= 1:
-        raise ConfigurationError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
-    return number
+RANDOM_NUMBERS_PER_CHUNK = 1 << 15  # few enough to stay in the cache of one core
 
 
 @dataclass(frozen=True)
 class Subsets:
-    """`count` random subsets, `share` of the items each, whose averages tell an interval that holds `confidence`."""
+    """Subsampling settings.
+
+    Attributes:
+        share: The share of the items in each subset.
+        count: The number of subsets.
+        confidence: The confidence level of the interval.
+        seed: Random seed of the subsets.
+    """
 
     share: float = 0.8
     count: int = 200
@@ -44,20 +41,26 @@ class Subsets:
     def bounds(
         self, values: Float[Tensor, "rows items"], averaged: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "bounds rows"]:
-        """The lower and the upper end for each row; `averaged` makes the estimates, above 0, of the rows' means.
+        """The lower and the upper end of the interval of each row.
 
-        Deviations, of logarithms, so that none falls below 0, are scaled from subsets to all items: a mean over m of
-        n items, drawn without return, varies by (1 - m / n) / m; over all as a sample by 1 / n.
+        Deviations of subsets are scaled to those of all items: the mean of m of n items, drawn without replacement,
+        has variance proportional to (1 - m / n) / m, that of a sample of n items to 1 / n. Logarithms are scaled, so
+        that no bound falls below 0.
+
+        Args:
+            values: What is averaged over the items.
+            averaged: Turns means of the rows into estimates, which are positive.
         """
         items = values.shape[1]
         size = min(max(round(self.share * items), 1), items - 1)
         seed = torch.tensor(self.seed, device=values.device)
         found = []
-        for numbers in torch.arange(self.count, device=values.device).split(max(1, DRAWN // items)):
+        chunk = max(1, RANDOM_NUMBERS_PER_CHUNK // items)
+        for numbers in torch.split(torch.arange(self.count, device=values.device), chunk):
             order = counter.permutation(seed, "subsample", numbers, items)[:, :size]
             found.append(averaged(values[:, order].mean(-1).T))
         whole = averaged(values.mean(1))
         scaled = whole * (torch.cat(found) / whole) ** math.sqrt(size / (items - size))
         tails = torch.tensor([(1 - self.confidence) / 2, (1 + self.confidence) / 2], dtype=torch.float64)
-        # The nearest, not a blend: of infinite estimates of subsets a blend would be no number.
+        # The nearest, not an interpolation: between infinite estimates an interpolation would be NaN.
         return torch.quantile(scaled, tails.to(values.device), dim=0, interpolation="nearest")

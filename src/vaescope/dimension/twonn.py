@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from vaescope.dimension.neighbour_distances import neighbours
-from vaescope.dimension.subsets import proper_share
+from vaescope.checks import proper_share
+from vaescope.dimension.neighbour_distances import PointsLike, neighbours
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
+from vaescope.tables import Row
 
-ANCHOR = 0.9
+DEFAULT_ANCHOR = 0.9
 
 
 @dataclass(frozen=True)
-class TwoNN(Shown):
-    """The estimate, from the lower `anchor` of the ratios: `kept` of those of `items` distinct items."""
+class TwoNN(NotebookResult):
+    """A TwoNN estimate of the dimension.
+
+    Attributes:
+        dimension: The estimate.
+        anchor: The share of the ratios that are used.
+        kept: The number of ratios that are used.
+        items: The number of distinct items.
+        duplicates: The number of duplicates that were removed.
+    """
 
     dimension: float
     anchor: float
@@ -26,27 +34,31 @@ class TwoNN(Shown):
     items: int
     duplicates: int
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row."""
         return [vars(self).copy()]
 
     def summary(self) -> str:
-        """The estimate and what it rests on."""
+        """The estimate and its settings."""
         return (
-            f"intrinsic dimension {self.dimension:.2f} (TwoNN, the lower {self.anchor:.0%} of {self.items} items, "
+            f"intrinsic dimension {self.dimension:.2f} (TwoNN, lowest {self.anchor:.0%} of {self.items} items, "
             f"{self.duplicates} duplicates removed)"
         )
 
 
-def twonn(x: Any, anchor: float = ANCHOR) -> TwoNN:
-    """The slope, through the origin, of -log(1 - F(r)) over log r, r the second distance over the first (eq. 8.6).
+def twonn(x: PointsLike, anchor: float = DEFAULT_ANCHOR) -> TwoNN:
+    """TwoNN estimate of the intrinsic dimension from the ratios r of the two smallest distances of each item (eq. 8.6).
 
-    F is i / items at the i-th smallest ratio, i from 1. The largest ratios, beyond the share `anchor`, are left out,
-    as outliers would rule the fit. `x` is what `mle` takes, or what `neighbours` returned.
+    The estimate is the slope, through the origin, of -log(1 - F(r)) over log r, where F is i / items at the i-th
+    smallest ratio.
+
+    Args:
+        x: As for `mle`.
+        anchor: The share of the ratios that are used; the largest are left out, because outliers dominate the fit.
     """
     share = proper_share("anchor", anchor)
     near = neighbours(x, 2)
-    # Not one ratio less because .29 * 100 is 28.999999999999996.
+    # Rounding must not cost a ratio: .29 * 100 is 28.999999999999996.
     kept = math.floor(share * near.items + 1e-9)
     if kept == 0:
         raise DataError(
@@ -58,7 +70,7 @@ def twonn(x: Any, anchor: float = ANCHOR) -> TwoNN:
     power = float(ratios.square().sum())
     if power <= 1e-18 * kept:
         raise DataError(
-            "x must have items whose two nearest neighbours are not equally far, but all are, as on a grid. "
+            "x must have items whose two nearest neighbours are at different distances, but none has, as on a grid. "
             "Use mle with a larger k."
         )
     return TwoNN(float((ratios * tail).sum()) / power, share, kept, near.items, near.duplicates)

@@ -1,7 +1,8 @@
-"""The only stage that calls a trained model: data in, codes out, and items for codes."""
+"""The only code that runs a trained model: codes, activations, traversals, and measures that need them."""
 
 from vaescope.encoding.activations import activations, layer_widths
 from vaescope.encoding.adapters import adapt
+from vaescope.encoding.decoders import column_orthogonality, decoder_of, distance_to_orthogonality, factor_grid
 from vaescope.encoding.encode import encode
 from vaescope.encoding.heatmaps import group_similarity, layer_similarity
 from vaescope.encoding.traversals import Traversal, Traversals, traversals, traverse
@@ -11,7 +12,11 @@ __all__ = [
     "Traversals",
     "activations",
     "adapt",
+    "column_orthogonality",
+    "decoder_of",
+    "distance_to_orthogonality",
     "encode",
+    "factor_grid",
     "group_similarity",
     "layer_similarity",
     "layer_widths",

@@ -1,87 +1,99 @@
-"""Codes from anything that can encode: a function with data, a file of codes, a pair of arrays."""
+"""Codes from anything that encodes: a function or model with data, a file of codes, a pair of arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vaescope.codes import Representation, read_codes
 from vaescope.codes.arrays import as_tensor
-from vaescope.data import Dataset, open_dataset
-from vaescope.encoding.encode import LONG_ITEMS, encode
+from vaescope.data import DataLike, Dataset, open_dataset
+from vaescope.encoding.encode import encode
+from vaescope.encoding.inputs import Encodes, index_chunks
 from vaescope.errors import DataError
-from vaescope.models import MODELS
-from vaescope.progress import follow
+from vaescope.models import LatentModel
 
-CHUNK = 1024
-ACCEPTED = "codes, a pair (mean, variance) of arrays, a file of codes (.npz, .csv) or a function with data"
+CHUNK_ITEMS = 1024
+ACCEPTED = "codes, a pair (mean, variance) of arrays, a file of codes (.npz, .csv), or a model or function with data"
 
 
-def adapt(subject: Any, data: Any = None, *, seed: int = 0) -> Representation:
-    """The codes that `subject` stands for.
+def adapt(subject: object, data: DataLike | None = None, *, seed: int = 0) -> Representation:
+    """The codes of a model or function, of a file, or of arrays.
 
-    A `Representation` as it is; a pair (mean, variance) of arrays; the path of an .npz archive or a .csv table with
-    `mean` and `variance` (or `log_variance`), and what else a `Representation` holds; or, with `data`, one of our
-    models, a function from a batch to a posterior or to a pair (mean, variance), or a module with such a function
-    named `encode`. Codes from a file or a function come in float64, so that the type they were kept in changes
-    nothing; samples that are missing are drawn from `seed`.
+    Args:
+        subject: One of
+
+            - a `Representation`, which is returned unchanged,
+            - a pair (mean, variance) of arrays, items x latents,
+            - the path of an .npz archive or a .csv table with `mean` and `variance` (or `log_variance`), and
+              optionally the other attributes of a `Representation`,
+            - with `data`: a model of this library, a function that maps a batch to a posterior or to a pair (mean,
+              variance), or a module with such a method `encode`.
+        data: Anything that `open_dataset` takes, for a model or function.
+        seed: Random seed for sampling, if there are no samples.
+
+    Returns:
+        The codes, in float64 if they come from arrays, a file or a function.
     """
-    if isinstance(subject, tuple(MODELS.values())) and data is not None:
+    if isinstance(subject, nn.Module) and isinstance(subject, LatentModel) and data is not None:
         return encode(subject, data, seed=seed)
-    if isinstance(subject, nn.Module):
-        subject = getattr(subject, "encode", subject)
+    if isinstance(subject, nn.Module) and isinstance(subject, Encodes):
+        subject = subject.encode
     if callable(subject):
         if data is None:
-            raise DataError("a function that encodes needs data to encode; pass them as data.")
+            raise DataError("A model or function needs data to encode. Pass data.")
         return _from_function(subject, open_dataset(data), seed)
     if data is not None:
-        raise DataError(f"data are for a function that encodes, got {type(subject).__name__}; leave data out.")
+        raise DataError(f"data can be passed only with a model or function that encodes, got {type(subject).__name__}.")
     if isinstance(subject, Representation):
         return subject
     if isinstance(subject, str | Path):
         return read_codes(subject, seed=seed)
     if isinstance(subject, tuple | list) and len(subject) == 2:
         return Representation.from_arrays({"mean": subject[0], "variance": subject[1]}, seed=seed)
-    count = f" of {len(subject)}" if isinstance(subject, tuple | list) else ""
-    raise DataError(f"what is diagnosed must be {ACCEPTED}, got {type(subject).__name__}{count}.")
+    raise DataError(f"The subject must be {ACCEPTED}, got {_type_of(subject)}.")
 
 
 @torch.no_grad()
-def _from_function(function: Any, data: Dataset, seed: int) -> Representation:
-    parts = []
-    starts = range(0, len(data), CHUNK)
-    for start in follow(starts, f"encoding {data.name}", len(starts), long=len(data) > LONG_ITEMS):
-        batch = data.batch(torch.arange(start, min(start + CHUNK, len(data))))
-        pair = [
-            as_tensor(values, name).double().cpu()
-            for name, values in zip(("mean", "variance"), _pair(function(batch)), strict=True)
-        ]
-        for values in pair:
-            if values.ndim != 2 or len(values) != len(batch):
+def _from_function(function: Callable[[Tensor], object], data: Dataset, seed: int) -> Representation:
+    parts: list[list[Tensor]] = []
+    for index in index_chunks(data, CHUNK_ITEMS, "encoding"):
+        posterior = _mean_and_variance(function(data.batch(index)))
+        parts.append([as_tensor(values, name).double().cpu() for name, values in posterior.items()])
+        for values in parts[-1]:
+            if values.ndim != 2 or len(values) != len(index):
                 raise DataError(
-                    f"the function must return one row of latents for each of the {len(batch)} items of a batch, "
+                    f"The function must return one row of latents for each of the {len(index)} items of a batch, "
                     f"got the shape {tuple(values.shape)}."
                 )
-        parts.append(pair)
     mean, variance = (torch.cat(columns) for columns in zip(*parts, strict=True))
-    beside = {"factors": data.factors, "labels": data.labels}
-    given = {name: values for name, values in beside.items() if values is not None}
-    return Representation.from_arrays({"mean": mean, "variance": variance, **given}, name=data.name, seed=seed)
+    arrays = {"mean": mean, "variance": variance, "factors": data.factors, "labels": data.labels}
+    given = {name: values for name, values in arrays.items() if values is not None}
+    return Representation.from_arrays(given, name=data.name, seed=seed)
 
 
-def _pair(answer: Any) -> tuple[Any, Any]:
-    """Mean and variance, from a pair or from a distribution that has both."""
-    if isinstance(answer, tuple | list) and len(answer) == 2:
-        return answer[0], answer[1]
-    found = [getattr(answer, name, None) for name in ("mean", "variance")]
-    # The mean of an array or a tensor is a method, not codes.
-    if any(values is None or callable(values) for values in found):
-        count = f" of {len(answer)}" if isinstance(answer, tuple | list) else ""
-        raise DataError(
-            "the function must return a posterior with mean and variance, or a pair (mean, variance), "
-            f"got {type(answer).__name__}{count}."
-        )
-    return found[0], found[1]
+@runtime_checkable
+class HasMeanAndVariance(Protocol):
+    """A posterior of any library; arrays and tensors are none, because they have no `variance`."""
+
+    mean: object
+    variance: object
+
+
+def _mean_and_variance(posterior: object) -> dict[str, object]:
+    if isinstance(posterior, tuple | list) and len(posterior) == 2:
+        return {"mean": posterior[0], "variance": posterior[1]}
+    if isinstance(posterior, HasMeanAndVariance):
+        return {"mean": posterior.mean, "variance": posterior.variance}
+    raise DataError(
+        "The function must return a posterior with mean and variance, or a pair (mean, variance), "
+        f"got {_type_of(posterior)}."
+    )
+
+
+def _type_of(value: object) -> str:
+    return type(value).__name__ + (f" of {len(value)}" if isinstance(value, tuple | list) else "")

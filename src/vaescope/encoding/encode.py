@@ -2,71 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vaescope.codes import Representation
-from vaescope.data import open_dataset
-from vaescope.data.conditions import conditions_of
-from vaescope.errors import ConfigurationError
+from vaescope.data import DataLike, open_dataset
+from vaescope.encoding.inputs import Encodes, ModelInputs, evaluation_mode, index_chunks, missing_method
+from vaescope.models import LatentModel
 from vaescope.models.variational import gaussian_prior
-from vaescope.numerics import counter
-from vaescope.progress import follow
-
-LONG_ITEMS = 5000
 
 
 @torch.no_grad()
 def encode(
-    model: Any,
-    data: Any,
+    model: nn.Module,
+    data: DataLike,
     *,
     chunk: int = 1024,
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool | None = None,
 ) -> Representation:
-    """The codes of every item, `chunk` items at a time, on the model's device or on `device`.
+    """Encode every item of a data set.
 
-    The sample of item i depends on `seed` and i alone, not on the chunk it came in. A progress bar is shown for many
-    items on a terminal, or as `progress` says.
+    Args:
+        model: A model with a method `encode`, such as those of this library.
+        data: Anything that `open_dataset` takes.
+        chunk: The number of items per forward pass; it does not change the result.
+        seed: Random seed for sampling; the sample of item i depends on `seed` and i alone.
+        device: Where the model runs. Default: where it is.
+        progress: Whether to show a progress bar. Default: for many items on a terminal.
+
+    Returns:
+        The codes on the CPU, with the factors and labels of the data, and the mean and variance of the prior if it is a
+        Gaussian other than N(0, 1).
     """
-    if chunk < 1:
-        raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
-    data = open_dataset(data)
-    first = next(model.parameters())
-    device = first.device if device is None else torch.device(device)
-    model = model.to(device)
-    told = conditions_of(model, data, device)
+    if not isinstance(model, Encodes):
+        raise missing_method(model, "encode")
+    opened = open_dataset(data)
+    inputs = ModelInputs(model, opened, seed=seed, device=device)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     priors: list[tuple[Tensor, Tensor]] = []
-    starts = range(0, len(data), chunk)
-    long = len(data) > LONG_ITEMS if progress is None else progress
-    for start in follow(starts, f"encoding {data.name}", len(starts), long=long):
-        index = torch.arange(start, min(start + chunk, len(data)), device=device)
-        condition = () if told is None else (told[index].to(first.dtype),)
-        posterior = model.encode(data.batch(index).to(first.dtype), *condition)
-        noise = counter.normal(
-            torch.tensor(seed, device=device), "encode", torch.tensor(0), index, posterior.mean.shape[1]
-        )
-        sample = posterior.sample(noise.to(posterior.mean.dtype))
-        parts.append((posterior.mean.cpu(), posterior.variance.cpu(), sample.cpu()))
-        prior = gaussian_prior(model, *condition)
-        if prior is not None:
-            priors.append((prior.mean.cpu(), prior.variance.cpu()))
+    with evaluation_mode(model.to(inputs.device)):
+        for index in index_chunks(opened, chunk, "encoding", device=inputs.device, progress=progress):
+            condition = inputs.condition(index)
+            posterior = model.encode(inputs.batch(index), *condition)
+            sample = inputs.sample(posterior, index)
+            parts.append((posterior.mean.cpu(), posterior.variance.cpu(), sample.cpu()))
+            prior = gaussian_prior(model, *condition) if isinstance(model, LatentModel) else None
+            if prior is not None:
+                priors.append((prior.mean.cpu(), prior.variance.cpu()))
     mean, variance, sample = (torch.cat(columns) for columns in zip(*parts, strict=True))
-    beside = (_beside(data.factors), _beside(data.labels))
-    return Representation(mean, variance, sample, *beside, *_one_prior(priors))
+    factors, labels = (None if codes is None else codes.cpu() for codes in (opened.factors, opened.labels))
+    return Representation(mean, variance, sample, factors, labels, *_joined(priors))
 
 
-def _one_prior(priors: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
-    """Mean and variance over all chunks; of a prior that is the same for all items, those of the first."""
+def _joined(priors: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
+    """Mean and variance of the prior of all items; a prior that all items share is returned once."""
     if not priors or priors[0][0].ndim == 1:
         return priors[0] if priors else ()
     return tuple(torch.cat(columns) for columns in zip(*priors, strict=True))
-
-
-def _beside(codes: Tensor | None) -> Tensor | None:
-    return None if codes is None else codes.cpu()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vaescope.checks import whole_number
 from vaescope.data import DataLike, Dataset, open_dataset
-from vaescope.encoding.activations import ITEMS, activations, layer_widths
+from vaescope.encoding.activations import MAX_ITEMS, activations, layer_widths
 from vaescope.errors import DataError
 from vaescope.similarity import SimilarityMap
 from vaescope.similarity import group_similarity as group_similarity_of_activations
@@ -34,7 +34,7 @@ def layer_similarity(
     *,
     layers: Sequence[str] | None = None,
     measure: str = CKA,
-    items: int | None = ITEMS,
+    items: int | None = MAX_ITEMS,
     seed: int = 0,
     memory: int = MAX_ACTIVATION_BYTES,
     device: torch.device | str | None = None,
@@ -65,7 +65,7 @@ def group_similarity(
     *,
     layer: str = "mean",
     measure: str = CKA,
-    items: int | None = ITEMS,
+    items: int | None = MAX_ITEMS,
     seed: int = 0,
     memory: int = MAX_ACTIVATION_BYTES,
     device: torch.device | str | None = None,

@@ -16,7 +16,7 @@ from vaescope.integrations.batch import batch_statistics
 from vaescope.numerics.moments import Spread
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
-from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
+from vaescope.regime.statistics import EPSILON, VARIANCE_BINS, LatentStatistics, checked_tolerance
 from vaescope.regime.variable_types import DELTA, VariableTypes, variable_types
 
 with extra("torchmetrics"):
@@ -58,8 +58,8 @@ class VariableTypesMetric(Metric):
         # A cached result would survive `merge_state`, and computing it again is cheap.
         super().__init__(**{"compute_with_cache": False, **options})
         self.latents = whole_number("latents", latents, 1)
-        self.alpha, self.epsilon = threshold("alpha", alpha), finite_number("epsilon", epsilon, above=0)
-        self.delta = threshold("delta", delta)
+        self.alpha, self.epsilon = checked_tolerance("alpha", alpha), finite_number("epsilon", epsilon, above=0)
+        self.delta = checked_tolerance("delta", delta)
         # The settings are a state, so that neither `merge_state` nor the groups of a MetricCollection mix metrics with
         # different thresholds. They come first, so that nothing is merged if they differ.
         settings = torch.tensor([float(getattr(self, name)) for name in SETTINGS], dtype=torch.float64)
@@ -69,7 +69,7 @@ class VariableTypesMetric(Metric):
         self.add_state("kl", torch.zeros(self.latents, dtype=torch.float64), "sum")
         for name in ("negligible", "passive"):
             self.add_state(name, torch.zeros(self.latents, dtype=torch.int64), "sum")
-        self.add_state("histogram", torch.zeros(self.latents, BINS + 1, dtype=torch.int64), "sum")
+        self.add_state("histogram", torch.zeros(self.latents, VARIANCE_BINS + 1, dtype=torch.int64), "sum")
 
     def update(self, mean: Float[Tensor, "items latents"], log_variance: Float[Tensor, "items latents"]) -> None:
         """Add the posteriors of a batch.

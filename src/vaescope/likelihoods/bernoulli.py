@@ -14,10 +14,10 @@ from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics.distributions import full_precision
 
 
-@LIKELIHOODS.register("bernoulli", summary="pixels in [0, 1]", source="Bonheme, section 3.3")
+@LIKELIHOODS.register("bernoulli", summary="pixels in [0, 1]", source="Bonheme, Table C.1")
 @dataclass(frozen=True)
 class Bernoulli(Likelihood):
-    """The decoder gives logits; grey pixels count as expected bits (binary cross-entropy)."""
+    """The decoder gives logits; the log-likelihood of grey pixels is the negative binary cross-entropy."""
 
     def module(self, shape: tuple[int, ...]) -> BernoulliLikelihood:
         """Decoder output -> distribution of x."""
@@ -25,7 +25,7 @@ class Bernoulli(Likelihood):
 
 
 class BernoulliLikelihood(nn.Module):
-    """Has nothing to learn."""
+    """Has no parameters."""
 
     def forward(self, output: Float[Tensor, "batch ..."]) -> BernoulliDistribution:
         return BernoulliDistribution(full_precision(output))

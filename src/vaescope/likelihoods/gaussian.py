@@ -1,4 +1,4 @@
-"""p(x|z) = N(output, variance I): for data on the whole line, with a fixed or a learned variance."""
+"""p(x|z) = N(output, variance I): for real numbers, with a fixed or a learned variance."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from vaescope.numerics import gaussian
 from vaescope.numerics.distributions import full_precision
 
 
-@LIKELIHOODS.register("gaussian", summary="one variance, fixed or learned", source="Bonheme, eq. 4.5")
+@LIKELIHOODS.register("gaussian", summary="one variance, fixed or learned", source="Bonheme, eq. 4.3")
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """One variance for all dimensions: `variance` as given, or learned from there on.
+    """One variance for all dimensions.
 
-    With variance 1/2 and fixed, the negative log-likelihood is the summed squared error plus a constant.
+    With a fixed variance of 1/2, the negative log-likelihood is the summed squared error plus a constant.
+
+    Attributes:
+        variance: The variance, or its initial value if it is learned.
+        learned: Whether the variance is a parameter.
     """
 
     variance: float = 1.0
@@ -39,7 +43,7 @@ class Gaussian(Likelihood):
 
 
 class GaussianLikelihood(nn.Module):
-    """Holds the log-variance, as a parameter when it is learned."""
+    """Holds the log-variance, as a parameter if it is learned."""
 
     log_variance: Tensor
 
@@ -57,10 +61,10 @@ class GaussianLikelihood(nn.Module):
 
 @dataclass(frozen=True)
 class GaussianDistribution:
-    """Independent Gaussians with the given means and one log-variance."""
+    """Independent Gaussians with the given means and a log-variance for all dimensions or one for each."""
 
     mean: Float[Tensor, "batch ..."]
-    log_variance: Float[Tensor, ""]
+    log_variance: Float[Tensor, "..."]
 
     @property
     def variance(self) -> Float[Tensor, "batch ..."]:

@@ -1,4 +1,4 @@
-"""p(x|z) = product of Laplace(output, scale): absolute rather than squared errors (Mathieu, on Fashion-MNIST)."""
+"""p(x|z) = product of Laplace(output, scale): absolute errors (code of Mathieu et al. for Fashion-MNIST)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vaescope.likelihoods.registry import LIKELIHOODS
 from vaescope.numerics.distributions import full_precision
 
 
-@LIKELIHOODS.register("laplace", summary="one scale", source="Mathieu et al., section 6.3")
+@LIKELIHOODS.register("laplace", summary="one scale", source="Mathieu et al., authors' code")
 @dataclass(frozen=True)
 class Laplace(Likelihood):
     """One scale for all dimensions: the mean absolute deviation."""
@@ -31,7 +31,7 @@ class Laplace(Likelihood):
 
 
 class LaplaceLikelihood(nn.Module):
-    """Has nothing to learn."""
+    """Has no parameters."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -54,8 +54,8 @@ class LaplaceDistribution:
         return torch.full_like(self.mean, 2 * self.scale**2)
 
     def sample(self, noise: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
-        """A draw from standard normal noise: the quantile with the same probability below it."""
-        distance = math.log(2) + torch.special.log_ndtr(-noise.abs())
+        """A draw from standard normal noise: the quantile with the same cumulative probability."""
+        distance: Tensor = math.log(2) + torch.special.log_ndtr(-noise.abs())
         return self.mean - self.scale * noise.sign() * distance
 
     def log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:

@@ -1,9 +1,10 @@
-"""How well codes separate, order and keep the factors of the data; every result has a score."""
+"""Metrics of codes, factors and decoders: disentanglement, information, prediction, sparsity, orthogonality."""
 
 from vaescope.metrics.beta_vae import beta_vae
 from vaescope.metrics.dci import dci
+from vaescope.metrics.decoders import Decoder
 from vaescope.metrics.factor_vae import factor_vae
-from vaescope.metrics.inputs import Labelled, labelled
+from vaescope.metrics.inputs import MetricInputs, metric_inputs
 from vaescope.metrics.irs import irs
 from vaescope.metrics.mcc import mcc
 from vaescope.metrics.meaning import Meaning, meaning
@@ -12,19 +13,22 @@ from vaescope.metrics.modularity import explicitness, modularity
 from vaescope.metrics.neighbours import neighbours
 from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
 from vaescope.metrics.registry import METRICS, Measurements, measure_all
-from vaescope.metrics.sampling import Grid
+from vaescope.metrics.sampling import FactorGrid
 from vaescope.metrics.sap import sap
-from vaescope.metrics.score import Score
+from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate
 from vaescope.metrics.sparsity import class_activation, hoyer
 from vaescope.metrics.tasks import downstream_accuracy, sample_efficiency
 from vaescope.metrics.udr import udr
 
 __all__ = [
     "METRICS",
-    "Grid",
-    "Labelled",
+    "Decoder",
+    "FactorGrid",
     "Meaning",
     "Measurements",
+    "MetricInputs",
+    "MetricOptions",
+    "RawScore",
     "Score",
     "beta_vae",
     "class_activation",
@@ -32,14 +36,15 @@ __all__ = [
     "dci",
     "distance_to_orthogonality",
     "downstream_accuracy",
+    "evaluate",
     "explicitness",
     "factor_vae",
     "hoyer",
     "irs",
-    "labelled",
     "mcc",
     "meaning",
     "measure_all",
+    "metric_inputs",
     "mig",
     "mig_sup",
     "modularity",

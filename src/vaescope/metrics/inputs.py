@@ -1,37 +1,42 @@
-"""Codes with the factors they were made from, checked: what metrics are computed on."""
+"""Checked codes and factors: what metrics are computed on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
 from vaescope.codes import Representation
 from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
-from vaescope.regime import variable_types
-from vaescope.regime.combinations import types_of
+from vaescope.regime import VariableTypes, variable_types
+from vaescope.regime.combinations import checked_types
 
-LEARNED, TESTED = 10_000, 5_000  # items, as in disentanglement_lib
+TRAIN_ITEMS, TEST_ITEMS = 10_000, 5_000  # as in disentanglement_lib
+
+CodesLike: TypeAlias = Representation | ArrayLike
+FactorsLike: TypeAlias = ArrayLike | None
+TypesLike: TypeAlias = VariableTypes | Sequence[str] | None
 
 
 @dataclass(frozen=True)
-class Labelled:
+class MetricInputs:
     """One row for each item, in float64.
 
     Attributes:
-        codes: The representation, latents as columns.
-        factors: The values of the factors; whole numbers from 0 without a gap in a discrete column.
-        names: One for each factor.
+        codes: The representation, with latents as columns.
+        factors: The values of the factors; in a discrete column whole numbers from 0 without gaps.
+        names: The name of each factor.
         discrete: Whether the values of each factor are whole numbers.
-        latents: The places that the columns of `codes` have in the whole representation.
-        values: The factors as they were given, gaps between whole numbers and all.
+        latents: The indices of the columns of `codes` in the whole representation.
+        values: The factors as they were given, before gaps between whole numbers were closed.
     """
 
     codes: Float[np.ndarray, "items latents"]
@@ -46,62 +51,64 @@ class Labelled:
 
     @cached_property
     def classes(self) -> Int[np.ndarray, "items factors"]:
-        """The factors as class numbers; an error that names the first that is continuous."""
+        """The factors as class numbers; raises an error that names the first continuous factor."""
         for name, discrete in zip(self.names, self.discrete, strict=True):
             if not discrete:
                 raise DataError(
                     f"this metric needs factors of whole numbers, and {name!r} is continuous. Bin it, leave it out, or "
-                    "use one that takes continuous factors: mig, sap, mcc, modularity, neighbours, irs."
+                    "use a metric of continuous factors: mig, sap, mcc, modularity, neighbours, irs."
                 )
         return self.factors.astype(np.int64)
 
     def require_examples(self, least: int) -> None:
-        """An error that names the first class with fewer examples."""
+        """Raise an error that names the first class with fewer examples."""
         for name, column in zip(self.names, self.classes.T, strict=True):
             counts = np.bincount(column)
             if counts.min() < least:
                 raise DataError(
-                    f"every class must have at least {least} examples to learn from and to test on, class "
-                    f"{int(counts.argmin())} of {name!r} has {int(counts.min())}. Add some, or leave its items out."
+                    f"every class must have at least {least} examples, class {int(counts.argmin())} of {name!r} has "
+                    f"{int(counts.min())}. Add some, or leave its items out."
                 )
 
-    def rows(self, index: Int[np.ndarray, "rows"]) -> Labelled:
-        """Some of the items; classes that are gone leave no gap."""
-        factors = [_without_gaps(column) if kind else column for column, kind in self._columns(index)]
-        return replace(self, codes=self.codes[index], factors=np.column_stack(factors), values=self.values[index])
+    def rows(self, index: Int[np.ndarray, "rows"]) -> MetricInputs:
+        """Some of the items; classes that are left are numbered without gaps."""
+        part = self._part(index)
+        return replace(part, factors=_close_gaps(part.factors, self.discrete))
 
-    def with_codes(self, codes: Float[np.ndarray, "items latents"]) -> Labelled:
-        """The same factors under another representation."""
+    def with_codes(self, codes: Float[np.ndarray, "items latents"]) -> MetricInputs:
+        """The same factors with other codes."""
         return replace(self, codes=codes, latents=tuple(range(codes.shape[1])))
 
-    def split(self, learned: int, tested: int, seed: int) -> tuple[Labelled, Labelled]:
-        """Disjoint parts to learn from and to test on, drawn by the seed; both shrink alike where items are few.
+    def split(self, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
+        """Disjoint random parts to learn from and to test on, smaller in proportion if there are fewer items.
 
         Classes keep their numbers in both.
         """
-        share = min(1.0, len(self) / (learned + tested))
-        first, both = int(learned * share), int((learned + tested) * share)
+        share = min(1.0, len(self) / (train + test))
+        first, both = int(train * share), int((train + test) * share)
         order = np.random.default_rng(seed).permutation(len(self))
         return self._part(order[:first]), self._part(order[first:both])
 
-    def _part(self, index: Int[np.ndarray, "rows"]) -> Labelled:
+    def _part(self, index: Int[np.ndarray, "rows"]) -> MetricInputs:
         return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
 
-    def _columns(self, index: Int[np.ndarray, "rows"]) -> Any:
-        return zip(self.factors[index].T, self.discrete, strict=True)
 
-
-def labelled(
-    codes: Any,
-    factors: Any = None,
+def metric_inputs(
+    codes: CodesLike,
+    factors: FactorsLike = None,
     *,
     names: Sequence[str] | None = None,
     exclude: str | None = None,
-    types: Any = None,
-) -> Labelled:
-    """Codes, and factors or those of the `Representation` that vary, without the latents of the type `exclude`.
+    types: TypesLike = None,
+) -> MetricInputs:
+    """Check codes and factors.
 
-    `codes` is a `Representation`, whose means are taken, or an array. The types are the representation's, or `types`.
+    Args:
+        codes: A `Representation`, whose means are taken, or an array, items x latents.
+        factors: One column for each factor. Default: those of the `Representation` that vary, or its labels.
+        names: The name of each factor. Default: 'factor 0', 'factor 1', ...
+        exclude: Leave out the latents of this type.
+        types: The types of the latents. Default: found from the `Representation`.
     """
     table = codes.mean if isinstance(codes, Representation) else codes
     if factors is None:
@@ -112,93 +119,104 @@ def labelled(
     if array.ndim != 2 or values.ndim != 2 or len(array) != len(values):
         raise DataError(
             "codes and factors must be tables with one row for each item, got the shapes "
-            f"{array.shape} and {values.shape}. Pass those of the same items, in one order."
+            f"{array.shape} and {values.shape}. Pass those of the same items, in the same order."
         )
     if len(array) < 2 or 0 in array.shape or 0 in values.shape:
         raise DataError(
             f"a metric needs at least 2 items, a latent and a factor, got {array.shape} and {values.shape}."
         )
-    titles = tuple(f"factor {place}" for place in range(values.shape[1])) if names is None else tuple(names)
-    if len(titles) != values.shape[1]:
-        raise DataError(f"there must be a name for each of {values.shape[1]} factors, got {len(titles)}: {titles}.")
+    titles = _titles(names, values.shape[1])
     if len(set(titles)) < len(titles):
-        raise DataError(f"every factor must have a name of its own, got {titles}.")
-    _check_varying(values, titles)
-    kept = _kept(codes, array.shape[1], exclude, types)
+        raise DataError(f"names of factors must differ, got {titles}.")
+    for name, column in zip(titles, values.T, strict=True):
+        if (column == column[0]).all():
+            raise DataError(f"every factor must vary, {name!r} is {column[0]:g} for all items. Leave it out.")
+    kept = _kept_latents(codes, array.shape[1], exclude, types)
     discrete = tuple(bool((column == np.floor(column)).all()) for column in values.T)
-    whole = [_without_gaps(column) if kind else column for column, kind in zip(values.T, discrete, strict=True)]
-    return Labelled(np.ascontiguousarray(array[:, kept]), np.column_stack(whole), titles, discrete, kept, values)
+    return MetricInputs(
+        np.ascontiguousarray(array[:, kept]), _close_gaps(values, discrete), titles, discrete, kept, values
+    )
 
 
-def learned_and_tested(data: Labelled, seed: int) -> tuple[Labelled, Labelled]:
-    """10,000 items to learn from and 5,000 to test on, or as many as there are in that proportion.
+def train_test_split(data: MetricInputs, seed: int) -> tuple[MetricInputs, MetricInputs]:
+    """10,000 items to learn from and 5,000 to test on, or fewer in this proportion, with the discrete factors alone.
 
-    An error where a class has a single example, or where chance left a single class to learn.
+    Raises an error if a class has a single example, or if only one class is left to learn.
     """
     kept = np.flatnonzero(data.discrete)
     names = tuple(data.names[place] for place in kept)
     factors, values = data.factors[:, kept], data.values[:, kept]
     whole = replace(data, names=names, discrete=(True,) * len(kept), factors=factors, values=values)
     whole.require_examples(2)
-    learned, tested = whole.split(LEARNED, TESTED, seed)
-    for name, column in zip(names, learned.factors.T, strict=True):
-        if len(tested) == 0 or len(np.unique(column)) < 2:
+    train, test = whole.split(TRAIN_ITEMS, TEST_ITEMS, seed)
+    for name, column in zip(names, train.factors.T, strict=True):
+        if len(test) == 0 or len(np.unique(column)) < 2:
             raise DataError(
                 f"there must be 2 classes of {name!r} to learn from, and items to test on, got {len(data)} items in "
                 "all. Pass more."
             )
-    return learned, tested
+    return train, test
 
 
-def has_factors(codes: Representation) -> bool:
-    """Whether a representation comes with factors or labels that vary."""
-    tables = [table for table in (codes.factors, codes.labels) if table is not None]
-    return bool(tables) and bool((tables[0] != tables[0][0]).any())
+def count_varying(factors: Tensor | None, labels: Tensor | None) -> int:
+    """The number of factors that vary, or without factors 1 if the labels vary."""
+    table = labels if factors is None else factors
+    return 0 if table is None else int((table.reshape(len(table), -1) != table[0]).any(0).sum())
 
 
-def _own_factors(codes: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str] | None]:
+def _own_factors(
+    codes: CodesLike, names: Sequence[str] | None
+) -> tuple[Int[np.ndarray, "items *factors"], Sequence[str] | None]:
     """The factors of a representation that vary, or its labels."""
-    own = codes if isinstance(codes, Representation) else None
-    if own is not None and own.factors is None and own.labels is not None:
-        return own.labels.numpy(), ("label",) if names is None else names
-    if own is None or own.factors is None:
-        raise DataError("a metric compares codes with factors, and these have none. Pass factors.")
-    table = own.factors.numpy()
+    factors, labels = (codes.factors, codes.labels) if isinstance(codes, Representation) else (None, None)
+    if factors is None and labels is None:
+        raise DataError("a metric compares codes with factors, got codes alone. Pass factors.")
+    if factors is None:
+        return np.asarray(labels), ("label",) if names is None else names
+    table = factors.numpy()
     varying = np.flatnonzero((table != table[0]).any(0))
-    titles = [f"factor {place}" for place in range(table.shape[1])] if names is None else list(names)
-    if len(titles) != table.shape[1]:
-        raise DataError(f"there must be a name for each of {table.shape[1]} factors, got {len(titles)}: {titles}.")
+    titles = _titles(names, table.shape[1])
     return table[:, varying], [titles[place] for place in varying]
 
 
-def _kept(codes: Any, latents: int, exclude: str | None, types: Any) -> tuple[int, ...]:
+def _titles(names: Sequence[str] | None, factors: int) -> tuple[str, ...]:
+    titles = tuple(f"factor {place}" for place in range(factors)) if names is None else tuple(names)
+    if len(titles) != factors:
+        raise DataError(f"there must be a name for each of {factors} factors, got {len(titles)}: {titles}.")
+    return titles
+
+
+def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: TypesLike) -> tuple[int, ...]:
     if exclude is None:
         return tuple(range(latents))
     if exclude not in VARIABLE_TYPES:
         raise ConfigurationError(f"exclude must be one of {', '.join(VARIABLE_TYPES)}, got {exclude!r}.")
-    if types is None and not isinstance(codes, Representation):
-        raise ConfigurationError(
-            f"to exclude {exclude} latents their types must be known. Pass a Representation, or their types as types."
-        )
-    found = types_of(variable_types(codes) if types is None else types, latents)
-    kept = tuple(place for place, kind in enumerate(found) if kind != exclude)
+    if types is None:
+        if not isinstance(codes, Representation):
+            raise ConfigurationError(
+                f"to exclude {exclude} latents their types must be known. Pass a Representation, or their types."
+            )
+        types = variable_types(codes)
+    kept = tuple(place for place, kind in enumerate(checked_types(types, latents)) if kind != exclude)
     if not kept:
         advice = "The model has collapsed" if exclude == PASSIVE else "Exclude another type"
-        raise DataError(f"without its {exclude} latents the representation has none left. {advice}.")
+        raise DataError(f"all latents are {exclude}, so that none is left. {advice}.")
     return kept
 
 
-def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+def _numbers(name: str, values: ArrayLike) -> Float[np.ndarray, "..."]:
     numbers = as_numpy(values, name, booleans=True).astype(np.float64)
     check_finite(torch.from_numpy(numbers), name, "columns")
     return numbers
 
 
-def _check_varying(values: np.ndarray, names: tuple[str, ...]) -> None:
-    for name, column in zip(names, values.T, strict=True):
-        if (column == column[0]).all():
-            raise DataError(f"every factor must vary, {name!r} is {column[0]:g} for all items. Leave it out.")
-
-
-def _without_gaps(column: np.ndarray) -> np.ndarray:
-    return np.unique(column, return_inverse=True)[1].astype(np.float64)
+def _close_gaps(
+    values: Float[np.ndarray, "items factors"], discrete: Iterable[bool]
+) -> Float[np.ndarray, "items factors"]:
+    """Number the values of discrete columns from 0 without gaps."""
+    return np.column_stack(
+        [
+            np.unique(column, return_inverse=True)[1].astype(np.float64) if kind else column
+            for column, kind in zip(values.T, discrete, strict=True)
+        ]
+    )

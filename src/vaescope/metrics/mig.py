@@ -1,44 +1,60 @@
-"""Mutual information gap: how much more the best latent tells of a factor than the next (Chen et al., 2018)."""
+"""Mutual information gap: how much more the best latent knows about a factor than the next (Chen et al., 2018)."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
-from vaescope.metrics.inputs import Labelled
-from vaescope.metrics.score import Common, Measured, Score, evaluate
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs
+from vaescope.metrics.registry import METRICS
+from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate
 from vaescope.numerics.information import BINS, discretise, entropy, mutual_information
 
 
-def mig(codes: Any, factors: Any = None, *, bins: int = BINS, **common: Unpack[Common]) -> Score:
-    """The mean over factors of (I_1 - I_2) / H, I_1 and I_2 the two largest informations of a latent about it.
+@METRICS.register(
+    "mig", summary="does one latent hold more information about a factor than the next?", source="Chen et al. 2018"
+)
+def mig(codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **options: Unpack[MetricOptions]) -> Score:
+    """The mean over factors of (I_1 - I_2) / H: the two largest mutual informations with a latent, and the entropy.
 
-    Latents fall into `bins` of equal width, as in disentanglement_lib, and so do factors that are continuous. All items
-    that are given count (there 10,000), and more of them make the score of noise smaller. The matrix has the
-    information of each latent about each factor, in nats.
+    All items count (10,000 in disentanglement_lib); more items make the score of noise smaller. The matrix has the
+    mutual information of each latent and each factor, in nats.
+
+    Args:
+        codes: A `Representation` or an array, items x latents.
+        factors: One column for each factor. Default: those of the `Representation`.
+        bins: Number of bins of equal width, for latents and continuous factors.
+        names, exclude, types, half_samples, scale, seed: See `MetricOptions`.
     """
-    measure = partial(_gaps, bins=bins, axis=0)
-    return evaluate("mig", f"{bins} bins of equal width", measure, codes, factors, **common)
+    return evaluate("mig", _estimator(bins), partial(_gaps, bins=bins, axis=0), codes, factors, **options)
 
 
-def mig_sup(codes: Any, factors: Any = None, *, bins: int = BINS, **common: Unpack[Common]) -> Score:
-    """The same the other way round: the mean over latents of the gap between the two factors it tells most of.
+@METRICS.register(
+    "mig_sup", summary="does a latent hold more information about one factor than the next?", source="Li et al. 2020"
+)
+def mig_sup(
+    codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **options: Unpack[MetricOptions]
+) -> Score:
+    """The mean over latents of the gap between the two factors it knows most about (Li et al., 2020).
 
-    Each information is over its factor's entropy (Li et al., 2020). Of one factor alone there is no second to compare
-    with, and the score is the information itself.
+    Each mutual information is divided by the factor's entropy. With one factor there is no second to compare with, and
+    the score is the mutual information itself. The arguments are those of `mig`.
     """
-    measure = partial(_gaps, bins=bins, axis=1)
-    return evaluate("mig_sup", f"{bins} bins of equal width", measure, codes, factors, **common)
+    return evaluate("mig_sup", _estimator(bins), partial(_gaps, bins=bins, axis=1), codes, factors, **options)
+
+
+def _estimator(bins: int) -> str:
+    return f"{bins} bins of equal width"
 
 
 def information_matrix(
-    data: Labelled, bins: int
+    data: MetricInputs, bins: int
 ) -> tuple[Float[np.ndarray, "latents factors"], Float[np.ndarray, "factors"]]:
-    """The information of each latent about each factor, and the entropy of each factor, in nats."""
+    """The mutual information of each latent and each factor, and the entropy of each factor, in nats."""
     binned = discretise(torch.from_numpy(data.codes), bins).numpy().astype(np.int64)
     columns = [
         column.astype(np.int64) if kind else discretise(torch.from_numpy(column[:, None]), bins).numpy()[:, 0]
@@ -55,11 +71,11 @@ def information_matrix(
     return matrix, entropies
 
 
-def _gaps(data: Labelled, seed: int, bins: int, axis: int) -> Measured:
+def _gaps(data: MetricInputs, seed: int, bins: int, axis: int) -> RawScore:
     matrix, entropies = information_matrix(data, bins)
     shares = matrix / entropies
     ordered = np.sort(shares, axis)
     first = np.take(ordered, -1, axis)
     gaps = first - np.take(ordered, -2, axis) if shares.shape[axis] > 1 else first
     by_factor = tuple(gaps.tolist()) if axis == 0 else None
-    return Measured(float(gaps.mean()), by_factor=by_factor, matrix=matrix)
+    return RawScore(float(gaps.mean()), by_factor=by_factor, matrix=matrix)

@@ -1,62 +1,70 @@
-"""Every metric by name, and several of them at once."""
+"""The registry of metrics, and the evaluation of several metrics at once."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from torch import nn
+from typing import TypeVar
 
 from vaescope.codes import Representation
-from vaescope.data import Dataset
-from vaescope.errors import DataError, VaescopeError, unknown_name
-from vaescope.metrics.beta_vae import beta_vae
-from vaescope.metrics.dci import dci
-from vaescope.metrics.factor_vae import factor_vae
-from vaescope.metrics.irs import irs
-from vaescope.metrics.mcc import mcc
-from vaescope.metrics.mig import mig, mig_sup
-from vaescope.metrics.modularity import explicitness, modularity
-from vaescope.metrics.neighbours import neighbours
-from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality
-from vaescope.metrics.sap import sap
-from vaescope.metrics.score import Score
-from vaescope.metrics.sparsity import hoyer
-from vaescope.metrics.tasks import downstream_accuracy, sample_efficiency
+from vaescope.errors import ConfigurationError, DataError, VaescopeError, unknown_name
+from vaescope.metrics.decoders import Decoder
+from vaescope.metrics.inputs import TypesLike
+from vaescope.metrics.score import MetricOptions, Score, evaluate
 from vaescope.progress import progress_bar
+from vaescope.registry import Entry, Registry
 
 ALL = "all"
 
-# Of codes and factors, of codes alone, and of a decoder at codes.
-OF_FACTORS: dict[str, Callable[..., Score]] = {
-    "beta_vae": beta_vae,
-    "dci": dci,
-    "downstream_accuracy": downstream_accuracy,
-    "explicitness": explicitness,
-    "factor_vae": factor_vae,
-    "irs": irs,
-    "mcc": mcc,
-    "mig": mig,
-    "mig_sup": mig_sup,
-    "modularity": modularity,
-    "neighbours": neighbours,
-    "sample_efficiency": sample_efficiency,
-    "sap": sap,
-}
-OF_CODES: dict[str, Callable[..., Score]] = {"hoyer": hoyer}
-OF_DECODERS: dict[str, Callable[..., Score]] = {
-    "column_orthogonality": column_orthogonality,
-    "distance_to_orthogonality": distance_to_orthogonality,
-}
-METRICS: dict[str, Callable[..., Score]] = {**OF_FACTORS, **OF_CODES, **OF_DECODERS}
-# Those that tell one factor from others.
-OF_SEVERAL = ("beta_vae", "dci", "factor_vae", "modularity")
+Metric = Callable[..., Score]
+M = TypeVar("M", bound=Metric)
+
+
+@dataclass(frozen=True)
+class MetricEntry(Entry[Metric]):
+    """A registered metric.
+
+    Attributes:
+        factors: The number of varying factors that it needs: 0 for a metric of codes alone, called as `metric(codes)`;
+            otherwise it is called as `metric(codes, **options)` with the keywords of `MetricOptions`.
+        decoder: Whether it measures a decoder; then it is called as `metric(decoder, codes)`.
+    """
+
+    factors: int
+    decoder: bool
+
+
+class MetricRegistry(Registry[Metric]):
+    """Metrics by name, with what each of them needs."""
+
+    def register(
+        self, name: str, *, summary: str, source: str = "", factors: int = 1, decoder: bool = False
+    ) -> Callable[[M], M]:
+        """Decorate a metric to make it known by a name; `factors` and `decoder` are described in `MetricEntry`."""
+        enter = super().register(name, summary=summary, source=source)
+
+        def enter_metric(metric: M) -> M:
+            enter(metric)
+            self._entries[name] = MetricEntry(name, summary, source, metric, factors, decoder)
+            _expand_options(metric)
+            return metric
+
+        return enter_metric
+
+    def entry(self, name: str) -> MetricEntry:
+        """The metric with what it needs; an unknown name raises an error that lists the known ones."""
+        found = super().entry(name)
+        assert isinstance(found, MetricEntry)
+        return found
+
+
+METRICS = MetricRegistry("metric", "vaescope.metrics")
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """The scores, and by name why others of all could not be had."""
+    """The scores, and by name why others could not be computed."""
 
     scores: tuple[Score, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -67,27 +75,35 @@ def measure_all(
     codes: Representation,
     *,
     names: Sequence[str] | None = None,
-    model: Any = None,
+    decoder: Decoder | None = None,
     exclude: str | None = None,
-    types: Any = None,
+    types: TypesLike = None,
     seed: int = 0,
     progress: bool | None = None,
 ) -> Measurements:
-    """The metrics that are named, or "all" of them: then those that these codes or this model cannot have say why.
+    """Evaluate several metrics on the same codes.
 
-    Scores of codes and factors come with those of noise and of the factors themselves, and leave out the latents of
-    the type `exclude`. The `model` is for the metrics of decoders. A bar is shown on a terminal, or as `progress` says.
+    Args:
+        wanted: Names of metrics, or "all"; then metrics that cannot be computed are left out with the reason.
+        codes: The codes and their factors.
+        names: Names of the factors.
+        decoder: Needed by the metrics of decoders.
+        exclude, types: Latents to leave out of metrics of factors, as in `MetricOptions`.
+        seed: Random seed of all that is drawn.
+        progress: Whether to show a progress bar. Default: on a terminal.
+
+    Scores of codes and factors come with those of noise and of the factors themselves.
     """
-    chosen = sorted(METRICS) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
+    chosen = list(METRICS) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
     for name in chosen:
         if name not in METRICS:
-            raise unknown_name("metric", name, (*sorted(METRICS), ALL))
+            raise unknown_name("metric", name, (*METRICS, ALL))
+    options: MetricOptions = {"names": names, "exclude": exclude, "types": types, "scale": True, "seed": seed}
     scores, left_out = [], {}
-    common = {"names": names, "exclude": exclude, "types": types}
     with progress_bar("measuring", len(chosen), progress) as report:
         for done, name in enumerate(chosen, 1):
             try:
-                scores.append(_score(name, codes, model, {**common, "seed": seed}))
+                scores.append(_score(METRICS.entry(name), codes, decoder, options))
             except VaescopeError as error:
                 if wanted != ALL:
                     raise
@@ -96,25 +112,30 @@ def measure_all(
     return Measurements(tuple(scores), left_out)
 
 
-def check_metrics(wanted: Sequence[str], data: Dataset) -> None:
-    """Before anything is trained: the data must have the factors that the metrics compare codes with."""
-    factors = next((table for table in (data.factors, data.labels) if table is not None), None)
-    found = 0 if factors is None else int((factors.reshape(len(data), -1) != factors[0]).any(0).sum())
+def check_metrics(wanted: Sequence[str], varying_factors: int, data: str) -> None:
+    """Raise an error, before anything is trained, if the data set called `data` has too few varying factors."""
     for name in wanted:
-        needed = 2 if name in OF_SEVERAL else 1 if name in OF_FACTORS else 0
-        if found < needed:
-            what = "a factor or a label that varies" if needed == 1 else "at least 2 factors that vary"
+        needed = METRICS.entry(name).factors
+        if varying_factors < needed:
+            what = "a varying factor or label" if needed == 1 else f"at least {needed} varying factors"
             raise DataError(
-                f"{data.name} must have {what} for the metric {name}, it has {found or 'none'}. Leave {name} out, or "
-                "use data that have."
+                f"{name} needs {what}, {data} has {varying_factors or 'none'}. Leave {name} out, or use other data."
             )
 
 
-def _score(name: str, codes: Representation, model: Any, common: dict[str, Any]) -> Score:
-    if name in OF_CODES:
-        return OF_CODES[name](codes)
-    if name in OF_FACTORS:
-        return OF_FACTORS[name](codes, scale=True, **common)
-    if not isinstance(model, nn.Module):
-        raise VaescopeError(f"{name} is about a decoder, and there is none. Name a run, or pass a model.")
-    return OF_DECODERS[name](model, codes)
+def _score(entry: MetricEntry, codes: Representation, decoder: Decoder | None, options: MetricOptions) -> Score:
+    if entry.decoder:
+        if decoder is None:
+            raise ConfigurationError(f"{entry.name} needs a decoder, and these are codes alone. Pass a run or a model.")
+        return entry.variant(decoder, codes)
+    return entry.variant(codes, **options) if entry.factors else entry.variant(codes)
+
+
+def _expand_options(metric: Metric) -> None:
+    """Show the keywords of `MetricOptions` in `help()` in place of `**options`."""
+    signature = inspect.signature(metric)
+    explicit = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    if len(explicit) < len(signature.parameters):
+        known = inspect.signature(evaluate).parameters
+        shared = [known[name] for name in MetricOptions.__annotations__]
+        vars(metric)["__signature__"] = signature.replace(parameters=[*explicit, *shared])

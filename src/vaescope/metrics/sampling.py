@@ -1,11 +1,11 @@
-"""Items that share the value of one factor: drawn from labelled codes, or from a full grid, encoded on demand."""
+"""Items that share the value of one factor: drawn from labelled codes, or from a full grid of factors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Unpack
+from typing import Protocol, Unpack
 
 import numpy as np
 import torch
@@ -13,58 +13,61 @@ from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
 from vaescope.codes import Representation
-from vaescope.data import Dataset, Factors, Subset, open_dataset
-from vaescope.encoding import adapt
+from vaescope.codes.arrays import as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.inputs import Labelled, labelled
-from vaescope.metrics.score import Common, Measured, Score, evaluate
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
+from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, make_score
 from vaescope.numerics import counter
 
-SAMPLE = 10_000  # items of a grid that tell the spread of its latents
-BLOCK = 1 << 20  # items drawn at a time: some ten megabytes in each array
-TABLE = 1 << 27  # numbers in the codes of a grid that are kept: a gigabyte
+GRID_SAMPLE_ITEMS = 10_000  # for the spread of the latents
+MAX_BLOCK_ITEMS = 1 << 20  # drawn at a time: some ten megabytes in each array
+MAX_TABLE_NUMBERS = 1 << 27  # codes of a grid that are kept: a gigabyte
 
-Draws = Float[np.ndarray, "..."]
-Places = Int[np.ndarray, "..."]
+Uniform = Float[np.ndarray, "..."]
+ItemNumbers = Int[np.ndarray, "..."]
+CodeColumns = Float[np.ndarray, "latents rows"]
 
 
-class Source(Protocol):
-    """Where items with a factor in common come from; numbers from [0, 1) are turned into items."""
+class FixedFactorSampler(Protocol):
+    """Draws items that have the value of one factor in common; numbers from [0, 1) are turned into items."""
 
     @property
-    def sample(self) -> Labelled:
-        """Items that tell the names of the factors and the spread of the latents."""
+    def sample(self) -> MetricInputs:
+        """Items from which names of factors and the spread of latents are known."""
 
-    def anywhere(self, uniform: Draws) -> Places:
+    def draw(self, uniform: Uniform) -> ItemNumbers:
         """One of all items for each number."""
 
-    def sharing(self, fixed: Places, anchors: Places, uniform: Draws) -> Places:
-        """One of the items whose factor `fixed` has the anchor's value, for each number; arguments broadcast."""
+    def draw_sharing(self, fixed: ItemNumbers, anchors: ItemNumbers, uniform: Uniform) -> ItemNumbers:
+        """For each number, an item whose factor `fixed` has the value of the anchor; arguments broadcast."""
 
-    def columns(self, items: Places) -> tuple[Float[np.ndarray, "latents rows"], Places]:
-        """Codes, and where in them each of the items lies."""
+    def columns(self, items: ItemNumbers) -> tuple[CodeColumns, ItemNumbers]:
+        """A table of codes, and the row of each item in it."""
+
+
+FixedFactorMeasure = Callable[[FixedFactorSampler, int], RawScore]
 
 
 @dataclass(frozen=True)
-class Items:
-    """Labelled items: those that share a value are drawn with replacement."""
+class ItemSampler:
+    """Draws labelled items; those that share a value are drawn with replacement."""
 
-    sample: Labelled
+    sample: MetricInputs
 
     def __post_init__(self) -> None:
         self.sample.require_examples(2)
 
-    def anywhere(self, uniform: Draws) -> Places:
+    def draw(self, uniform: Uniform) -> ItemNumbers:
         return (uniform * len(self.sample)).astype(np.int64)
 
-    def sharing(self, fixed: Places, anchors: Places, uniform: Draws) -> Places:
+    def draw_sharing(self, fixed: ItemNumbers, anchors: ItemNumbers, uniform: Uniform) -> ItemNumbers:
         order, starts, counts, keys = self._groups
         group = keys[anchors, fixed]
         places = (uniform * counts[group]).astype(np.int64)
         places += starts[group]
         return np.asarray(order.take(places))
 
-    def columns(self, items: Places) -> tuple[Float[np.ndarray, "latents rows"], Places]:
+    def columns(self, items: ItemNumbers) -> tuple[CodeColumns, ItemNumbers]:
         return self._codes, items
 
     @cached_property
@@ -72,8 +75,8 @@ class Items:
         return np.ascontiguousarray(self.sample.codes.T)
 
     @cached_property
-    def _groups(self) -> tuple[np.ndarray, ...]:
-        """Items sorted by the value of each factor in turn; where each value starts and how many have it; its number.
+    def _groups(self) -> tuple[ItemNumbers, ItemNumbers, ItemNumbers, ItemNumbers]:
+        """Items sorted by the value of each factor in turn; the start and size of each value's run; its number.
 
         Values are numbered over all factors, so that one lookup finds the items of any value of any factor.
         """
@@ -85,56 +88,61 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A model, or whatever `adapt` takes together with data, and data that hold every combination of their factors.
+class FactorGrid:
+    """Every combination of some factors, encoded on demand.
 
-    Metrics that hold a factor fixed draw combinations from it and encode each item they meet once.
+    Metrics that hold a factor fixed draw combinations and encode each item they meet once. For a model and a data set
+    use `vaescope.encoding.factor_grid`.
+
+    Attributes:
+        encode: Function from item numbers to the codes of these items: an array, items x latents, or a
+            `Representation`. Items are numbered with the last factor varying fastest.
+        sizes: The number of values of each factor.
+        names: The name of each factor.
     """
 
-    model: Any = field(repr=False)
-    data: Dataset
+    encode: Callable[[Int[np.ndarray, "items"]], CodesLike] = field(repr=False)
+    sizes: tuple[int, ...]
+    names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not callable(self.model):
-            raise DataError(
-                "a grid needs a model or a function that encodes its data, got "
-                f"{type(self.model).__name__}. Pass codes and their factors without a grid."
-            )
-        object.__setattr__(self, "data", open_dataset(self.data))
-        if not self.data.grid or self.data.factor_table is None:
-            raise DataError(
-                f"a grid must hold every combination of its factors once, in order; {self.data.name!r} does not. "
-                "Encode its items, and pass the codes and their factors instead."
-            )
+        if not callable(self.encode):
+            raise DataError(f"encode must be a function from item numbers to codes, got {type(self.encode).__name__}.")
+        if len(self.names) != len(self.sizes):
+            raise DataError(f"there must be a name for each of {len(self.sizes)} factors, got {self.names}.")
 
     @property
-    def factors(self) -> Factors:
-        """Names and sizes of all factors, those that do not vary among them."""
-        assert self.data.factor_table is not None
-        return self.data.factor_table
+    def varying(self) -> tuple[int, ...]:
+        """The indices of the factors that have more than one value."""
+        return tuple(place for place, size in enumerate(self.sizes) if size > 1)
 
-    def sample(self, count: int, seed: int) -> Representation:
-        """The codes of at most `count` items, with their factors."""
-        return adapt(self.model, self.data.draw(count, seed))
+    def values(self, items: Int[np.ndarray, "items"]) -> Int[np.ndarray, "items varying"]:
+        """The values of the varying factors."""
+        return np.stack(np.unravel_index(items, self.sizes), axis=1)[:, self.varying]
 
-    def encode(self, items: Int[np.ndarray, "items"]) -> Float[np.ndarray, "items latents"]:
-        """The mean representation of these items, in float64."""
-        codes = adapt(self.model, Subset.of(self.data, torch.from_numpy(items))).mean.numpy().astype(np.float64)
-        bad = np.flatnonzero(~np.isfinite(codes).all(1))
-        if len(bad):
-            raise DataError(f"codes must be finite, those of item {int(items[bad[0]])} of {self.data.name!r} are not.")
-        return codes
+    def sample(
+        self, factors: FactorsLike, names: Sequence[str] | None, seed: int
+    ) -> tuple[CodesLike, Int[np.ndarray, "items varying"], list[str]]:
+        """The codes and varying factors of some items, and the names of these factors."""
+        if factors is not None:
+            raise ConfigurationError("a grid has factors already. Leave factors out, or pass codes instead.")
+        titles = self.names if names is None else tuple(names)
+        if len(titles) != len(self.sizes):
+            raise DataError(f"there must be a name for each of {len(self.sizes)} factors, got {titles}.")
+        order = counter.permutation(torch.tensor(seed), "draw", torch.tensor(0), int(np.prod(self.sizes)))
+        items = order[:GRID_SAMPLE_ITEMS].sort().values.numpy()
+        return self.encode(items), self.values(items), [titles[place] for place in self.varying]
 
 
-class Cells:
-    """The cells of a grid; codes are kept where they fit in `table` numbers, or else found again for each block."""
+class GridSampler:
+    """Draws combinations of a grid; codes are kept if they fit in `table` numbers, else computed for each block."""
 
     def __init__(
         self,
-        sample: Labelled,
+        sample: MetricInputs,
         sizes: Sequence[int],
-        encode: Callable[[np.ndarray], np.ndarray],
-        table: int = TABLE,
+        encode: Callable[[ItemNumbers], Float[np.ndarray, "items latents"]],
+        table: int = MAX_TABLE_NUMBERS,
     ) -> None:
         self.sample = sample
         self._encode = encode
@@ -147,14 +155,14 @@ class Cells:
         self._known = np.zeros(kept, dtype=bool)
         self._table = np.empty((latents, kept))
 
-    def anywhere(self, uniform: Draws) -> Places:
+    def draw(self, uniform: Uniform) -> ItemNumbers:
         return (uniform * self._cells).astype(np.int64)
 
-    def sharing(self, fixed: Places, anchors: Places, uniform: Draws) -> Places:
-        items = self.anywhere(uniform)
-        return items + (self._value(fixed, anchors) - self._value(fixed, items)) * self._strides[fixed]
+    def draw_sharing(self, fixed: ItemNumbers, anchors: ItemNumbers, uniform: Uniform) -> ItemNumbers:
+        items = self.draw(uniform)
+        return np.asarray(items + (self._value(fixed, anchors) - self._value(fixed, items)) * self._strides[fixed])
 
-    def columns(self, items: Places) -> tuple[Float[np.ndarray, "latents rows"], Places]:
+    def columns(self, items: ItemNumbers) -> tuple[CodeColumns, ItemNumbers]:
         if not len(self._known):
             distinct, places = np.unique(items, return_inverse=True)
             return np.ascontiguousarray(self._encode(distinct).T), places.reshape(items.shape)
@@ -166,95 +174,83 @@ class Cells:
             self._known[missing] = True
         return self._table, items
 
-    def _value(self, factor: Places, items: Places) -> Places:
-        return items // self._strides[factor] % self._sizes[factor]
+    def _value(self, factor: ItemNumbers, items: ItemNumbers) -> ItemNumbers:
+        return np.asarray(items // self._strides[factor] % self._sizes[factor])
 
 
 def evaluate_fixed(
     metric: str,
     estimator: str,
-    measure: Callable[[Source, int], Measured],
-    codes: Any,
-    factors: Any = None,
-    **common: Unpack[Common],
+    measure: FixedFactorMeasure,
+    codes: CodesLike | FactorGrid,
+    factors: FactorsLike = None,
+    **options: Unpack[MetricOptions],
 ) -> Score:
-    """What `evaluate` does, for a measure of items that share a factor: of labelled codes, or of a `Grid`."""
-    if isinstance(codes, Grid):
-        return _evaluate_grid(metric, f"{estimator}, from the full grid", measure, codes, factors, **common)
+    """The same as `evaluate`, for a measure of items that share a factor: from labelled codes or a `FactorGrid`."""
+    if isinstance(codes, FactorGrid):
+        return _evaluate_grid(metric, f"{estimator}, from the full grid", measure, codes, factors, options)
     estimator = f"{estimator}, from labelled items"
-    return evaluate(metric, estimator, lambda data, seed: measure(Items(data), seed), codes, factors, **common)
+    return evaluate(metric, estimator, lambda data, seed: measure(ItemSampler(data), seed), codes, factors, **options)
 
 
-def grid_sample(grid: Grid, factors: Any, names: Sequence[str] | None, seed: int) -> tuple[Representation, list[str]]:
-    """Codes and factors of some items, and the names of all factors."""
-    if factors is not None:
-        raise ConfigurationError("a grid has its own factors. Leave factors out, or pass codes instead of the grid.")
-    return grid.sample(SAMPLE, seed), list(grid.factors.names if names is None else names)
-
-
-def check_factors(source: Source) -> None:
-    """An error where there is but one factor, and nothing to tell it from."""
-    names = source.sample.names
+def require_several_factors(sampler: FixedFactorSampler) -> None:
+    """Raise an error if there is only one factor, which nothing has to be distinguished from."""
+    names = sampler.sample.names
     if len(names) < 2:
-        raise DataError(f"this metric tells which factor was held fixed: it needs at least 2, got {names[0]!r} alone.")
+        raise DataError(f"this metric finds which factor was held fixed: it needs at least 2, got only {names[0]!r}.")
 
 
 def blocks(count: int, size: int, limit: int | None = None) -> Iterator[slice]:
-    """Slices of `count` batches of `size` items each, at most `limit` items (`BLOCK` unless told) or one batch."""
-    step = max(1, (BLOCK if limit is None else limit) // size)
+    """Slices of `count` batches of `size` items, each of at most `limit` items (default: 2^20) or one batch."""
+    step = max(1, (MAX_BLOCK_ITEMS if limit is None else limit) // size)
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def _evaluate_grid(
     metric: str,
     estimator: str,
-    measure: Callable[[Source, int], Measured],
-    grid: Grid,
-    factors: Any,
-    *,
-    names: Sequence[str] | None = None,
-    exclude: str | None = None,
-    types: Any = None,
-    half_samples: int = 0,
-    scale: bool = False,
-    seed: int = 0,
+    measure: FixedFactorMeasure,
+    grid: FactorGrid,
+    factors: FactorsLike,
+    options: MetricOptions,
 ) -> Score:
-    if whole_number("half_samples", half_samples, 0):
+    if whole_number("half_samples", options.get("half_samples", 0), 0):
         raise ConfigurationError(
-            "half_samples are of labelled items, and a grid holds all there are: its score has no spread over items. "
+            "half_samples are drawn from labelled items; a grid holds all items, so its score has no spread over them. "
             "Leave half_samples out, or pass codes and factors."
         )
-    codes, titles = grid_sample(grid, factors, names, seed)
-    sample = labelled(codes, names=titles, exclude=exclude, types=types)
+    seed = options.get("seed", 0)
+    codes, values, names = grid.sample(factors, options.get("names"), seed)
+    sample = metric_inputs(codes, values, names=names, exclude=options.get("exclude"), types=options.get("types"))
     kept = list(sample.latents)
-    found = measure(Cells(sample, grid.factors.sizes, lambda items: grid.encode(items)[:, kept]), seed)
-    random, perfect = _scale(sample, grid.factors, measure, seed) if scale else (None, None)
-    own = (found.by_factor, found.matrix, sample.names, sample.latents, None, random, perfect)
-    return Score(metric, float(found.score), estimator, dict(found.parts), *own)
+    found = measure(GridSampler(sample, grid.sizes, lambda items: _finite_codes(grid, items)[:, kept]), seed)
+    random, perfect = _scale(sample, grid, measure, seed) if options.get("scale", False) else (None, None)
+    return make_score(metric, estimator, found, sample, random=random, perfect=perfect)
 
 
-def _scale(
-    sample: Labelled, factors: Factors, measure: Callable[[Source, int], Measured], seed: int
-) -> tuple[float, float]:
-    """The scores of noise, one draw for each cell, and of the factors themselves, each of variance 1."""
+def _finite_codes(grid: FactorGrid, items: ItemNumbers) -> Float[np.ndarray, "items latents"]:
+    codes = grid.encode(items)
+    table = as_numpy(codes.mean if isinstance(codes, Representation) else codes, "codes").astype(np.float64)
+    check_finite(torch.from_numpy(table), "codes of the grid", numbers=items.tolist())
+    return table
+
+
+def _scale(sample: MetricInputs, grid: FactorGrid, measure: FixedFactorMeasure, seed: int) -> tuple[float, float]:
+    """The scores of noise, one draw for each combination, and of the factors themselves, standardised."""
     latents = sample.codes.shape[1]
-    sizes = np.array(factors.sizes)
-    varying = sizes > 1
+    sizes = np.array(grid.sizes)[list(grid.varying)]
 
-    def noise(items: np.ndarray) -> np.ndarray:
-        drawn = counter.normal(
-            torch.tensor(seed), "noise codes", torch.tensor(0), torch.from_numpy(items).long(), latents
-        )
+    def noise(items: ItemNumbers) -> Float[np.ndarray, "items latents"]:
+        rows = torch.from_numpy(items).long()
+        drawn = counter.normal(torch.tensor(seed), "noise codes", torch.tensor(0), rows, latents)
         return drawn.numpy().astype(np.float64)
 
-    def values(items: np.ndarray) -> np.ndarray:
-        codes = factors.codes(torch.from_numpy(items).long()).numpy()[:, varying]
-        middle, spread = (sizes[varying] - 1) / 2, np.sqrt((sizes[varying] ** 2 - 1) / 12)
-        return np.asarray((codes - middle) / spread)
+    def values(items: ItemNumbers) -> Float[np.ndarray, "items factors"]:
+        return np.asarray((grid.values(items) - (sizes - 1) / 2) / np.sqrt((sizes**2 - 1) / 12))
 
-    some = np.random.default_rng((seed, 2)).integers(factors.cells, size=SAMPLE)
+    some = np.random.default_rng((seed, 2)).integers(int(np.prod(grid.sizes)), size=GRID_SAMPLE_ITEMS)
     scores = []
     for encode in (noise, values):
-        drawn = Labelled(encode(some), sample.factors[:0], sample.names, sample.discrete, (), sample.values[:0])
-        scores.append(float(measure(Cells(drawn, factors.sizes, encode), seed).score))
+        drawn = MetricInputs(encode(some), sample.factors[:0], sample.names, sample.discrete, (), sample.values[:0])
+        scores.append(float(measure(GridSampler(drawn, grid.sizes, encode), seed).score))
     return scores[0], scores[1]

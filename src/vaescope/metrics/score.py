@@ -1,4 +1,4 @@
-"""A score with what belongs to it: its parts, its uncertainty, and the scores of nothing and of perfection."""
+"""A score with its parts, its uncertainty, and the scores of noise and of perfect codes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import numpy as np
 from jaxtyping import Float
 
 from vaescope.checks import whole_number
-from vaescope.metrics.inputs import Labelled, labelled
-from vaescope.notebook import Shown
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, TypesLike, metric_inputs
+from vaescope.notebook import NotebookResult
 
-WIDTH = 1.96  # standard errors on each side of a 95% interval
+NORMAL_95 = 1.96  # standard errors on each side of a 95% interval
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a metric finds: its score, scores that belong to it by name, one for each factor, a matrix.
+class RawScore:
+    """What a metric computes from one set of items.
 
-    The matrix has a row for each latent and a column for each factor.
+    Attributes:
+        score: The number.
+        parts: Further scores by name.
+        by_factor: One score for each factor.
+        matrix: One row for each latent, one column for each factor.
     """
 
     score: float
@@ -30,21 +34,20 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Score(Shown):
+class Score(NotebookResult):
     """A score, how it was estimated, and how to read it.
 
     Attributes:
         metric: The name of the metric.
         score: The number.
-        estimator: What was computed, in a few words.
+        estimator: How it was computed, in a few words.
         parts: Further scores of the same metric, by name.
-        by_factor: The score of each factor, where the metric has one.
-        matrix: One row for each latent, one column for each factor, where the metric has it.
+        by_factor: The score of each factor, if the metric has one.
+        matrix: One row for each latent, one column for each factor, if the metric has one.
         factors: The names of the factors.
-        latents: The places of the latents that were looked at.
-        interval: About 95% of such scores of other items lie here; None where it was not asked for, except for means
-            over items, whose error is known without asking.
-        random, perfect: The scores of codes that are noise and of codes that are the factors; None unless asked for.
+        latents: The indices of the latents that were scored.
+        interval: A 95% interval over other draws of items. None unless requested; means over items always have one.
+        random, perfect: The scores of noise and of the factors themselves as codes. None unless requested.
     """
 
     metric: str
@@ -60,18 +63,18 @@ class Score(Shown):
     perfect: float | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for the score, and one for each factor that has its own."""
+        """One row for the score, and one for each factor that has a score."""
         low, high = self.interval or (None, None)
         whole = {"metric": self.metric, "factor": None, "score": self.score, "low": low, "high": high}
         whole |= {"random": self.random, "perfect": self.perfect, **self.parts}
-        own = zip(self.factors, self.by_factor or (), strict=False)
-        return [whole, *({"metric": self.metric, "factor": name, "score": score} for name, score in own)]
+        by_factor = zip(self.factors, self.by_factor or (), strict=False)
+        return [whole, *({"metric": self.metric, "factor": name, "score": score} for name, score in by_factor)]
 
-    def plain(self) -> dict[str, Any]:
-        """All of it for machines."""
-        own = None if self.by_factor is None else dict(zip(self.factors, self.by_factor, strict=False))
+    def plain(self) -> dict[str, object]:
+        """All fields as plain values, ready for JSON."""
+        by_factor = None if self.by_factor is None else dict(zip(self.factors, self.by_factor, strict=False))
         matrix = None if self.matrix is None else self.matrix.tolist()
-        return {**vars(self), "parts": dict(self.parts), "by_factor": own, "matrix": matrix}
+        return {**vars(self), "parts": dict(self.parts), "by_factor": by_factor, "matrix": matrix}
 
     def summary(self) -> str:
         """The score, its parts and its scale in one line."""
@@ -84,17 +87,21 @@ class Score(Shown):
         return text
 
 
-class Common(TypedDict, total=False):
-    """What every metric of codes and factors takes.
+class MetricOptions(TypedDict, total=False):
+    """The keywords that every metric of codes and factors takes.
 
-    `names` of the factors; `exclude` latents of one type, found from a `Representation` or given as `types`;
-    `half_samples`, how many to take for an interval; `scale`, whether to score noise and the factors themselves too;
-    the `seed` of all that is drawn.
+    Attributes:
+        names: Names of the factors.
+        exclude: Leave out the latents of this type: 'passive', 'mixed' or 'active'.
+        types: The types of the latents. Default: found from a `Representation`.
+        half_samples: Number of half-samples for a 95% interval. Default: 0, no interval.
+        scale: Also score noise and the factors themselves. Default: False.
+        seed: Random seed of all that is drawn.
     """
 
     names: Sequence[str] | None
     exclude: str | None
-    types: Any
+    types: TypesLike
     half_samples: int
     scale: bool
     seed: int
@@ -103,43 +110,47 @@ class Common(TypedDict, total=False):
 def evaluate(
     metric: str,
     estimator: str,
-    measure: Callable[[Labelled, int], Measured],
-    codes: Any,
-    factors: Any = None,
+    measure: Callable[[MetricInputs, int], RawScore],
+    codes: CodesLike,
+    factors: FactorsLike = None,
     *,
     names: Sequence[str] | None = None,
     exclude: str | None = None,
-    types: Any = None,
+    types: TypesLike = None,
     half_samples: int = 0,
     scale: bool = False,
     seed: int = 0,
 ) -> Score:
-    """The score of `measure`, which is given the items and a seed, with its interval and scale where asked for."""
-    data = labelled(codes, factors, names=names, exclude=exclude, types=types)
+    """The score of `measure`, a function of items and a seed, with its interval and scale if requested."""
+    data = metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
     found = measure(data, seed)
     random, perfect = _scale(data, measure, seed) if scale else (None, None)
-    return Score(
-        metric,
-        float(found.score),
-        estimator,
-        dict(found.parts),
-        found.by_factor,
-        found.matrix,
-        data.names,
-        data.latents,
-        interval(lambda part, own: measure(part, own).score, data, found.score, half_samples, seed),
-        random,
-        perfect,
-    )
+    reach = interval(lambda half, seed: measure(half, seed).score, data, found.score, half_samples, seed)
+    return make_score(metric, estimator, found, data, interval=reach, random=random, perfect=perfect)
+
+
+def make_score(
+    metric: str,
+    estimator: str,
+    found: RawScore,
+    data: MetricInputs,
+    *,
+    interval: tuple[float, float] | None = None,
+    random: float | None = None,
+    perfect: float | None = None,
+) -> Score:
+    """The score that a metric found, with the names of the factors and latents it was computed from."""
+    fields = (float(found.score), estimator, dict(found.parts), found.by_factor, found.matrix)
+    return Score(metric, *fields, data.names, data.latents, interval, random, perfect)
 
 
 def interval(
-    score: Callable[[Labelled, int], float], data: Labelled, whole: float, half_samples: int, seed: int
+    score: Callable[[MetricInputs, int], float], data: MetricInputs, whole: float, half_samples: int, seed: int
 ) -> tuple[float, float] | None:
-    """The score, give or take 1.96 standard errors, from halves of the items drawn without replacement.
+    """The score plus and minus 1.96 standard errors, from random halves of the items.
 
-    The scores of halves spread about their mean as scores of all items do about theirs (a half leaves out as much as it
-    holds), and unlike a bootstrap's no item comes twice, to be both learned from and tested on.
+    Scores of halves spread about their mean as scores of all items do about theirs, since a half leaves out as many
+    items as it holds. Unlike in a bootstrap no item occurs twice, once to learn from and once to test on.
     """
     count = whole_number("half_samples", half_samples, 0)
     if count == 0:
@@ -151,11 +162,12 @@ def interval(
         for number in range(count)
     ]
     error = float(np.std(scores, ddof=1))
-    return float(whole - WIDTH * error), float(whole + WIDTH * error)
+    return float(whole - NORMAL_95 * error), float(whole + NORMAL_95 * error)
 
 
-def _scale(data: Labelled, measure: Callable[[Labelled, int], Measured], seed: int) -> tuple[float, float]:
+def _scale(data: MetricInputs, measure: Callable[[MetricInputs, int], RawScore], seed: int) -> tuple[float, float]:
+    """The scores of noise and of the standardised factors."""
     noise = np.random.default_rng((seed, 2)).standard_normal(data.codes.shape)
-    spread = data.values - data.values.mean(0)
-    random, perfect = (float(measure(data.with_codes(part), seed).score) for part in (noise, spread / spread.std(0)))
+    centred = data.values - data.values.mean(0)
+    random, perfect = (float(measure(data.with_codes(part), seed).score) for part in (noise, centred / centred.std(0)))
     return random, perfect

@@ -4,94 +4,98 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 from vaescope.codes import Representation
+from vaescope.codes.arrays import as_numpy
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import Labelled, labelled
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
+from vaescope.metrics.registry import METRICS
 from vaescope.metrics.score import Score, interval
 
 
-def hoyer(codes: Any, *, normalise: bool = True, half_samples: int = 0, seed: int = 0) -> Score:
-    """The mean over items of (sqrt(d) - |z|_1 / |z|_2) / (sqrt(d) - 1): 1 where one of d latents is on, 0 where all.
+@METRICS.register(
+    "hoyer", summary="how few latents does an item use?", source="Mathieu et al. 2019, section 6.3", factors=0
+)
+def hoyer(codes: CodesLike, *, normalise: bool = True, half_samples: int = 0, seed: int = 0) -> Score:
+    """The mean over items of (sqrt(d) - |z|_1 / |z|_2) / (sqrt(d) - 1): 1 if one of d latents is on, 0 if all are.
 
-    Each latent is divided by its standard deviation first, unless `normalise` is False: else latents on different
-    scales would pass for sparse. Latents that do not vary are left out, as are items whose code is zero throughout, and
-    both are counted in the parts. `half_samples` of the items, drawn by `seed`, give an interval.
+    Constant latents are left out, and so are items whose code is zero; the parts count both.
 
     Args:
         codes: A `Representation`, whose means are taken, or an array, items x latents.
+        normalise: Divide each latent by its standard deviation; otherwise latents on different scales seem sparse.
+        half_samples: Number of half-samples for a 95% interval. Default: 0, no interval.
+        seed: Random seed of the half-samples.
     """
     table = codes.mean if isinstance(codes, Representation) else codes
     shape = np.shape(table)
     if len(shape) != 2:
         raise DataError(f"codes must be a table, items x latents, got the shape {tuple(shape)}.")
-    # No factor is needed: the numbers of the items stand in, and halves are drawn as for any metric.
-    data = _varying(labelled(table, np.arange(shape[0]), names=("item",)), normalise)
+    # No factor is needed: item numbers stand in, and halves are drawn as for any metric.
+    data = _varying_latents(metric_inputs(table, np.arange(shape[0]), names=("item",)), normalise)
     values = _sparsities(data.codes)
     score = float(values.mean())
+
+    def score_of(half: MetricInputs, _: int) -> float:
+        return float(_sparsities(_varying_latents(half, normalise).codes).mean())
+
     return Score(
         "hoyer",
         score,
-        "each latent over its standard deviation" if normalise else "latents on their own scales",
+        _estimator(normalise),
         {"constant_latents": float(shape[1] - len(data.latents)), "zero_items": float(shape[0] - len(values))},
         latents=data.latents,
-        interval=interval(
-            lambda half, _: float(_sparsities(_varying(half, normalise).codes).mean()), data, score, half_samples, seed
-        ),
+        interval=interval(score_of, data, score, half_samples, seed),
     )
 
 
-def class_activation(codes: Any, labels: Any = None, *, normalise: bool = True) -> Score:
+def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise: bool = True) -> Score:
     """How strongly each class uses each latent: the matrix has the mean of |z|, latents x classes.
 
-    The score is the mean over classes of Hoyer's measure of a class' column, and `by_factor` has that of each: 1 where
-    a class has a latent to itself, 0 where it uses all alike. Latents are normalised and left out as by `hoyer`.
+    The score is the mean over classes of Hoyer's measure of a column, and `by_factor` has that of each: 1 if a class
+    uses one latent alone, 0 if it uses all equally. Latents are normalised and left out as in `hoyer`.
 
     Args:
         codes: A `Representation`, whose means are taken, or an array, items x latents.
-        labels: One whole number for each item; those of the `Representation` unless given.
+        labels: One whole number for each item. Default: those of the `Representation`.
+        normalise: Divide each latent by its standard deviation.
     """
     if labels is None:
         labels = codes.labels if isinstance(codes, Representation) else None
         if labels is None:
-            raise DataError("activation by class needs the classes of the items, and these have none. Pass labels.")
-    labels = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+            raise DataError("class_activation needs the class of each item, got none. Pass labels.")
+    labels = as_numpy(labels, "labels", booleans=True)
     if labels.ndim != 1:
         raise DataError(f"labels must be one number for each item, got the shape {labels.shape}.")
-    whole = labelled(codes, labels, names=("label",))
+    whole = metric_inputs(codes, labels, names=("label",))
     names = tuple(f"class {value:g}" for value in np.unique(labels))
-    data, own = _varying(whole, normalise), whole.classes[:, 0]
+    data, classes = _varying_latents(whole, normalise), whole.classes[:, 0]
     sums = np.zeros((len(names), len(data.latents)))
-    np.add.at(sums, own, np.abs(data.codes))
-    matrix = sums.T / np.bincount(own)
+    np.add.at(sums, classes, np.abs(data.codes))
+    matrix = sums.T / np.bincount(classes)
     columns = _sparsities(matrix.T)
     if len(columns) < len(names):
-        raise DataError("every class must use some latent, one has codes of zero throughout. Leave its items out.")
-    constant = float(whole.codes.shape[1] - len(data.latents))
-    return Score(
-        "class_activation",
-        float(columns.mean()),
-        "each latent over its standard deviation" if normalise else "latents on their own scales",
-        {"constant_latents": constant},
-        tuple(columns.tolist()),
-        matrix,
-        names,
-        data.latents,
-    )
+        raise DataError("every class must use some latent, the codes of one class are all zero. Leave its items out.")
+    parts = {"constant_latents": float(whole.codes.shape[1] - len(data.latents))}
+    by_class = tuple(columns.tolist())
+    score = float(columns.mean())
+    return Score("class_activation", score, _estimator(normalise), parts, by_class, matrix, names, data.latents)
 
 
-def _varying(data: Labelled, normalise: bool) -> Labelled:
-    """The latents that vary, each over its standard deviation where `normalise` says so."""
+def _estimator(normalise: bool) -> str:
+    return "latents divided by their standard deviation" if normalise else "latents on their original scales"
+
+
+def _varying_latents(data: MetricInputs, normalise: bool) -> MetricInputs:
+    """The latents that vary, each divided by its standard deviation if `normalise`."""
     kept = np.flatnonzero((data.codes != data.codes[0]).any(0))
     if len(kept) < 2:
         raise DataError(
-            f"sparsity is about at least 2 latents that vary, {len(kept)} of {data.codes.shape[1]} do. "
-            "The model has collapsed, or the items are all alike."
+            f"sparsity needs at least 2 latents that vary, {len(kept)} of {data.codes.shape[1]} do. "
+            "The model has collapsed, or the items are all equal."
         )
     codes = data.codes[:, kept]
     scaled = codes / codes.std(0) if normalise else codes
@@ -103,4 +107,4 @@ def _sparsities(codes: Float[np.ndarray, "items latents"]) -> Float[np.ndarray, 
     root = math.sqrt(codes.shape[1])
     lengths = np.linalg.norm(codes, axis=1)
     sums = np.abs(codes).sum(1)[lengths > 0]
-    return (root - sums / lengths[lengths > 0]) / (root - 1)
+    return np.asarray((root - sums / lengths[lengths > 0]) / (root - 1))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.metrics.inputs import Labelled, labelled
-from vaescope.metrics.score import Common, Measured, Score, evaluate
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
+from vaescope.metrics.registry import METRICS
+from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate
 
 # Small trees for every class, about as good as scikit-learn's exact boosting from 10 to 10,000 examples, and tens of
-# times as fast. Without the penalty rare classes make boosting diverge: .38 instead of .99 right answers on 10 even
+# times faster. Without the penalty rare classes make boosting diverge: .38 instead of .99 correct answers on 10 even
 # bins of a Gaussian code. One thread, and histograms by rows, give the same trees on every machine.
-TREES = {
+LIGHTGBM_SETTINGS = {
     "objective": "multiclass",
     "num_leaves": 8,
     "learning_rate": 0.1,
@@ -31,149 +32,171 @@ TREES = {
     "feature_pre_filter": False,
     "verbosity": -1,
 }
-ROUNDS = 50
-ITERATIONS = 1000
+BOOSTING_ROUNDS = 50
+MAX_ITERATIONS = 1000
+
+Codes = Float[np.ndarray, "items latents"]
+Classes = Int[np.ndarray, "items"]
 
 
+@METRICS.register(
+    "downstream_accuracy",
+    summary="can factors be predicted from codes?",
+    source="Locatello et al. 2019; Bonheme, section 8.5",
+)
 def downstream_accuracy(
-    codes: Any,
-    factors: Any = None,
+    codes: CodesLike,
+    factors: FactorsLike = None,
     *,
     classifier: str = "trees",
-    learned: int = 10_000,
-    tested: int = 5_000,
-    **common: Unpack[Common],
+    train_items: int = 10_000,
+    test_items: int = 5_000,
+    **options: Unpack[MetricOptions],
 ) -> Score:
-    """The mean over factors of the share of test items whose class a classifier on the codes gets right.
+    """The mean over factors of the accuracy with which a classifier predicts a factor from all latents.
 
-    `classifier` is 'trees', boosted ones (chapter 8), or 'logistic', a logistic regression on latents of unit variance
-    (chapter 6). With fewer items than `learned` and `tested`, both shrink alike. `majority` is the accuracy of always
-    guessing the commonest class of those learned from.
+    The part `majority` is the accuracy of always guessing the most frequent training class.
+
+    Args:
+        codes: A `Representation` or an array, items x latents.
+        factors: One column of classes for each factor. Default: those of the `Representation`.
+        classifier: "trees" (boosted trees) or "logistic" (logistic regression on standardised latents).
+        train_items, test_items: Number of items to learn from and to test on. With fewer items in all, both shrink in
+            proportion.
+        names, exclude, types, half_samples, scale, seed: See `MetricOptions`.
     """
-    _check(classifier, tested)
-    whole_number("learned", learned, 2)
-    _data(codes, factors, common).require_examples(2)
-    measure = partial(_accuracy, classifier=classifier, learned=learned, tested=tested)
-    title = f"{NAMES[classifier]}, {learned} items to learn from, {tested} to test on, or fewer in these shares"
-    return evaluate("downstream_accuracy", title, measure, codes, factors, **common)
+    _check(classifier, test_items)
+    whole_number("train_items", train_items, 2)
+    _inputs(codes, factors, options).require_examples(2)
+    measure = partial(_accuracy, classifier=classifier, train_items=train_items, test_items=test_items)
+    title = f"{TITLES[classifier]}, {train_items} items to learn from and {test_items} to test on, or in proportion"
+    return evaluate("downstream_accuracy", title, measure, codes, factors, **options)
 
 
+@METRICS.register(
+    "sample_efficiency",
+    summary="can factors be predicted from few examples?",
+    source="Locatello et al. 2019; Bonheme, section 8.5",
+)
 def sample_efficiency(
-    codes: Any,
-    factors: Any = None,
+    codes: CodesLike,
+    factors: FactorsLike = None,
     *,
     sizes: Sequence[int] = (10, 100, 1000, 10_000),
     few: int = 100,
     classifier: str = "trees",
-    tested: int = 5_000,
-    **common: Unpack[Common],
+    test_items: int = 5_000,
+    **options: Unpack[MetricOptions],
 ) -> Score:
-    """Accuracy after learning from `few` items over that after the largest of `sizes`; 1 where few are enough.
+    """Accuracy after learning from few items, divided by the accuracy after learning from many; 1 if few suffice.
 
-    The parts are the accuracy at each size, averaged over factors, and its share of the accuracy at the largest. Where
-    items are few, sizes end at how many there are to learn from. Smaller sets are parts of the larger ones; a factor
-    with one value in all items of a set is guessed to have that value.
+    The parts are the accuracy at each size, averaged over factors, and its ratio to the accuracy at the largest size.
+    Smaller training sets are subsets of larger ones. With one class in a training set, that class is predicted.
+
+    Args:
+        codes: A `Representation` or an array, items x latents.
+        factors: One column of classes for each factor. Default: those of the `Representation`.
+        sizes: Numbers of training items; those above the number of available items are replaced by it.
+        few: The size whose accuracy is divided by that of the largest size.
+        classifier: "trees" or "logistic", as in `downstream_accuracy`.
+        test_items: Number of items to test on.
+        names, exclude, types, half_samples, scale, seed: See `MetricOptions`.
     """
-    _check(classifier, tested)
+    _check(classifier, test_items)
     wanted = sorted({whole_number("every size", size, 1) for size in sizes})
     if few not in wanted[:-1]:
-        raise ConfigurationError(f"few must be one of the sizes but the largest, {wanted[:-1]}, got {few!r}.")
-    data = _data(codes, factors, common)
-    present = _sizes(len(data), wanted, few, tested)
+        raise ConfigurationError(f"few must be one of the sizes except the largest, {wanted[:-1]}, got {few!r}.")
+    data = _inputs(codes, factors, options)
+    present = _sizes(len(data), wanted, few, test_items)
     capped = "" if present == wanted else f" (of {wanted}: there are {len(data)} items)"
-    measure = partial(_efficiency, classifier=classifier, wanted=wanted, few=few, tested=tested)
-    title = f"{NAMES[classifier]}, {', '.join(map(str, present))} items to learn from{capped}"
-    return evaluate("sample_efficiency", title, measure, codes, factors, **common)
+    measure = partial(_efficiency, classifier=classifier, wanted=wanted, few=few, test_items=test_items)
+    title = f"{TITLES[classifier]}, {', '.join(map(str, present))} items to learn from{capped}"
+    return evaluate("sample_efficiency", title, measure, codes, factors, **options)
 
 
-def _check(classifier: str, tested: int) -> None:
+def _check(classifier: str, test_items: int) -> None:
     if classifier not in CLASSIFIERS:
         raise unknown_name("classifier", classifier, CLASSIFIERS)
-    whole_number("tested", tested, 1)
+    whole_number("test_items", test_items, 1)
 
 
-def _data(codes: Any, factors: Any, common: Common) -> Labelled:
-    """The items as the metric will see them: what is asked of all items cannot be asked of halves of them."""
-    return labelled(codes, factors, names=common.get("names"), exclude=common.get("exclude"), types=common.get("types"))
+def _inputs(codes: CodesLike, factors: FactorsLike, options: MetricOptions) -> MetricInputs:
+    """All items: what is required of them is not required of the half-samples."""
+    names, exclude, types = options.get("names"), options.get("exclude"), options.get("types")
+    return metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
 
 
-def _sizes(items: int, wanted: list[int], few: int, tested: int) -> list[int]:
-    """The sizes, those above the number of items to learn from replaced by it."""
-    share = min(1.0, items / (wanted[-1] + tested))
+def _sizes(items: int, wanted: list[int], few: int, test_items: int) -> list[int]:
+    """The sizes; those above the number of available training items are replaced by it."""
+    share = min(1.0, items / (wanted[-1] + test_items))
     most = int(wanted[-1] * share)
-    if most <= few or int(tested * share) < 1:
+    if most <= few or int(test_items * share) < 1:
         raise DataError(
-            f"to compare learning from {few} items with learning from more, more must be left beside those to test on; "
-            f"of {items} items {most} are. Pass more items, or lower few, sizes or tested."
+            f"there must be more than {few} items to learn from, besides those to test on; {items} items leave {most}. "
+            "Pass more items, or lower few, sizes or test_items."
         )
     return [size for size in wanted if size < most] + [most]
 
 
-def _accuracy(data: Labelled, seed: int, classifier: str, learned: int, tested: int) -> Measured:
-    first, second = data.split(learned, tested, seed)
-    for name, column in zip(data.names, first.classes.T, strict=True):
-        if len(np.unique(column)) < 2 or len(second) == 0:
+def _accuracy(data: MetricInputs, seed: int, classifier: str, train_items: int, test_items: int) -> RawScore:
+    train, test = data.split(train_items, test_items, seed)
+    for name, column in zip(data.names, train.classes.T, strict=True):
+        if len(np.unique(column)) < 2 or len(test) == 0:
             raise DataError(
-                f"there must be items to test on and two classes of {name!r} to learn, got {len(second)} and the "
-                f"classes {np.unique(column).tolist()} among {len(first)} items. Pass more items."
+                f"there must be items to test on and two classes of {name!r} to learn, got {len(test)} and the "
+                f"classes {np.unique(column).tolist()} among {len(train)} items. Pass more items."
             )
-    accuracies = _accuracies(first, second, classifier)
+    accuracies = _accuracies(train, test, classifier)
     majority = [
-        float((tests == np.bincount(learns).argmax()).mean())
-        for learns, tests in zip(first.classes.T, second.classes.T, strict=True)
+        float((true == np.bincount(known).argmax()).mean())
+        for known, true in zip(train.classes.T, test.classes.T, strict=True)
     ]
-    return Measured(float(np.mean(accuracies)), {"majority": float(np.mean(majority))}, tuple(accuracies))
+    return RawScore(float(np.mean(accuracies)), {"majority": float(np.mean(majority))}, tuple(accuracies))
 
 
-def _efficiency(data: Labelled, seed: int, classifier: str, wanted: list[int], few: int, tested: int) -> Measured:
-    sizes = _sizes(len(data), wanted, few, tested)
-    learning, testing = data.split(wanted[-1], tested, seed)
-    table = np.array([_accuracies(_first(learning, size), testing, classifier) for size in sizes])
+def _efficiency(
+    data: MetricInputs, seed: int, classifier: str, wanted: list[int], few: int, test_items: int
+) -> RawScore:
+    sizes = _sizes(len(data), wanted, few, test_items)
+    train, test = data.split(wanted[-1], test_items, seed)
+    table = np.array([_accuracies(_first(train, size), test, classifier) for size in sizes])
     means = table.mean(1)
     parts = {f"accuracy_{size}": float(mean) for size, mean in zip(sizes, means, strict=True)}
     parts |= {f"share_{size}": float(mean / means[-1]) for size, mean in zip(sizes[:-1], means, strict=False)}
-    own = [float(some / most) if most else None for some, most in zip(table[sizes.index(few)], table[-1], strict=True)]
-    return Measured(parts[f"share_{few}"], parts, tuple(own))
+    pairs = zip(table[sizes.index(few)], table[-1], strict=True)
+    return RawScore(parts[f"share_{few}"], parts, tuple(float(some / most) if most else None for some, most in pairs))
 
 
-def _first(data: Labelled, size: int) -> Labelled:
+def _first(data: MetricInputs, size: int) -> MetricInputs:
     return replace(data, codes=data.codes[:size], factors=data.factors[:size], values=data.values[:size])
 
 
-def _accuracies(learning: Labelled, testing: Labelled, classifier: str) -> list[float]:
-    """The accuracy for each factor; where there is one class to learn, that class is guessed."""
+def _accuracies(train: MetricInputs, test: MetricInputs, classifier: str) -> list[float]:
+    """The accuracy for each factor; with one class to learn, that class is predicted."""
     found = []
-    for learns, tests in zip(learning.classes.T, testing.classes.T, strict=True):
-        known, own = np.unique(learns, return_inverse=True)
-        guesses = CLASSIFIERS[classifier](learning.codes, own, testing.codes) if len(known) > 1 else 0
-        found.append(float((known[guesses] == tests).mean()))
+    for known, true in zip(train.classes.T, test.classes.T, strict=True):
+        present, numbers = np.unique(known, return_inverse=True)
+        guesses = CLASSIFIERS[classifier](train.codes, numbers, test.codes) if len(present) > 1 else 0
+        found.append(float((present[guesses] == true).mean()))
     return found
 
 
-def _trees(
-    learned: Float[np.ndarray, "items latents"],
-    classes: Int[np.ndarray, "items"],
-    tested: Float[np.ndarray, "others latents"],
-) -> Int[np.ndarray, "others"]:
+def _trees(train: Codes, classes: Classes, test: Codes) -> Classes:
     import lightgbm
 
-    settings = {**TREES, "num_class": int(classes.max()) + 1}
-    trees = lightgbm.train(settings, lightgbm.Dataset(learned, classes, params=settings), ROUNDS)
-    return np.asarray(trees.predict(tested, num_threads=1)).argmax(1)
+    settings = {**LIGHTGBM_SETTINGS, "num_class": int(classes.max()) + 1}
+    trees = lightgbm.train(settings, lightgbm.Dataset(train, classes, params=settings), BOOSTING_ROUNDS)
+    return np.asarray(np.asarray(trees.predict(test, num_threads=1)).argmax(1))
 
 
-def _logistic(
-    learned: Float[np.ndarray, "items latents"],
-    classes: Int[np.ndarray, "items"],
-    tested: Float[np.ndarray, "others latents"],
-) -> Int[np.ndarray, "others"]:
+def _logistic(train: Codes, classes: Classes, test: Codes) -> Classes:
     from sklearn.linear_model import LogisticRegression
 
-    mean, spread = learned.mean(0), learned.std(0)
+    mean, spread = train.mean(0), train.std(0)
     spread = np.where(spread > 0, spread, 1.0)
-    model = LogisticRegression(max_iter=ITERATIONS).fit((learned - mean) / spread, classes)
-    return model.predict((tested - mean) / spread)
+    model = LogisticRegression(max_iter=MAX_ITERATIONS).fit((train - mean) / spread, classes)
+    return np.asarray(model.predict((test - mean) / spread))
 
 
-CLASSIFIERS = {"trees": _trees, "logistic": _logistic}
-NAMES = {"trees": "boosted trees", "logistic": "logistic regression"}
+CLASSIFIERS: dict[str, Callable[[Codes, Classes, Codes], Classes]] = {"trees": _trees, "logistic": _logistic}
+TITLES = {"trees": "boosted trees", "logistic": "logistic regression"}

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.codes import Representation
-from vaescope.codes.arrays import as_numpy
+from vaescope.codes.arrays import ArrayLike, as_numpy
 from vaescope.errors import DataError, unknown_name
 from vaescope.metrics.score import Score
 from vaescope.regime import collapse
 
-PENALTY = 0.1
-STEPS = 10_000
-TOLERANCE = 1e-8
+LASSO_PENALTY = 0.1
+LASSO_MAX_ITERATIONS = 10_000
+LASSO_TOLERANCE = 1e-8
 
 Columns = Float[np.ndarray, "items latents"]
+Resemblances = Float[np.ndarray, "latents others"]
+MeanAndKL: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """How alike the latents of each two models are, judged by the informative ones.
+class PairScores:
+    """How closely the informative latents of each two models resemble each other.
 
     Attributes:
         scores: One row and one column for each model, 0 on the diagonal and for models without informative latents.
@@ -37,13 +39,13 @@ class Pairs:
 
     @property
     def by_model(self) -> tuple[float, ...]:
-        """The median of each model's column: how well the others foretell its latents."""
+        """The median of each model's column: how well the other models predict its latents."""
         others = ~np.eye(len(self.scores), dtype=bool)
         return tuple(float(np.median(self.scores[others[:, place], place])) for place in range(len(self.scores)))
 
 
 def udr(
-    representations: Sequence[Any],
+    representations: Sequence[Representation | MeanAndKL],
     *,
     method: str = "spearman",
     items: int = 1_000,
@@ -51,70 +53,76 @@ def udr(
     names: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Score:
-    """The median over pairs of models of how far each latent of one resembles a single latent of the other.
+    """The median over pairs of models of how closely each latent of one resembles a single latent of the other.
 
-    `representations` are of the same items in one order: each a `Representation`, or a pair of its mean and its
-    divergence from the prior in nats, by latent or by item and latent. `items` of them, drawn by `seed`, are compared;
-    latents with a mean divergence of at most `threshold` are left out. A model without any other scores 0.
+    A latent's score is its greatest resemblance squared, divided by the sum of all; both directions of a pair count
+    equally, as in disentanglement_lib at this threshold (its code's default is the lasso). Noise scores about 0. Copies
+    of independent latents score 1 less what chance correlations take; with the lasso, whose penalty shrinks a weight of
+    1, they score 0.9. The parts are the scores of the models: the median over the pairs that predict this model from
+    another. A model without informative latents scores 0.
 
-    Latents resemble each other by Spearman's correlation or by the weight of one in a lasso for the other (penalty
-    0.1), both without their sign. A latent has its greatest resemblance squared, over the sum of all; both sides of a
-    pair count alike, as in disentanglement_lib at this threshold (its code's default is the lasso). Noise scores about
-    0. Copies of independent latents score 1 less what chance correlations between them take, and under the lasso, whose
-    penalty shrinks a weight of 1, 0.9. The parts are the scores of the models, by `names` or by number: the median of
-    the pairs that explain the model by another.
+    Args:
+        representations: One for each model, of the same items in the same order: a `Representation`, or a pair of its
+            mean and its KL divergence from the prior in nats, by latent or by item and latent.
+        method: How latents resemble each other: the absolute value of Spearman's correlation ("spearman"), or of the
+            weight of one in a lasso for the other with penalty 0.1 ("lasso").
+        items: Maximum number of items to compare, drawn by `seed`.
+        threshold: Leave out latents with a mean KL divergence of at most this, in nats.
+        names: Names of the models. Default: 'model_0', 'model_1', ...
+        seed: Random seed.
     """
-    found = pairs(representations, method=method, items=items, threshold=threshold, seed=seed)
+    found = pair_scores(representations, method=method, items=items, threshold=threshold, seed=seed)
     count = len(found.scores)
     titles = [f"model_{place}" for place in range(count)] if names is None else list(names)
     if len(set(titles)) != count:
-        raise DataError(f"there must be a name of its own for each of {count} models, got {len(titles)}: {titles}.")
+        raise DataError(f"each of the {count} models must have a different name, got {len(titles)}: {titles}.")
     others = found.scores[~np.eye(count, dtype=bool)]
     estimator = f"{method} over {count} models, latents above {threshold:g} nats"
     return Score("udr", float(np.median(others)), estimator, dict(zip(titles, found.by_model, strict=True)))
 
 
-def pairs(
-    representations: Sequence[Any],
+def pair_scores(
+    representations: Sequence[Representation | MeanAndKL],
     *,
     method: str = "spearman",
     items: int = 1_000,
     threshold: float = 0.01,
     seed: int = 0,
-) -> Pairs:
+) -> PairScores:
     """The score of each pair of models; arguments as for `udr`."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     finite_number("threshold", threshold, at_least=0)
     tables = _checked(representations)
-    rows = _drawn(len(tables[0][0]), whole_number("items", items, 2), seed)
+    whole_number("items", items, 2)
+    rows = np.sort(np.random.default_rng((seed, 3)).permutation(len(tables[0][0]))[:items])
     informative = tuple(tuple(np.flatnonzero(rates > threshold).tolist()) for _, rates in tables)
     columns = [mean[rows][:, list(kept)] for (mean, _), kept in zip(tables, informative, strict=True)]
     present = [place for place, kept in enumerate(informative) if kept]
     scores = np.zeros((len(tables), len(tables)))
     if len(present) > 1:
-        scores[np.ix_(present, present)] = _strengths([columns[place] for place in present], method)
+        scores[np.ix_(present, present)] = _model_scores([columns[place] for place in present], method)
     np.fill_diagonal(scores, 0)
-    return Pairs(scores, informative)
+    return PairScores(scores, informative)
 
 
-def _strengths(columns: list[Columns], method: str) -> Float[np.ndarray, "models models"]:
-    """One row for each model against all at once: their latents side by side, taken apart where a model starts."""
+def _model_scores(columns: list[Columns], method: str) -> Float[np.ndarray, "models models"]:
+    """Compare the latents of each model with those of all models at once, then score model by model."""
     prepare, resemblance = METHODS[method]
     widths = np.array([part.shape[1] for part in columns])
     starts = np.cumsum(widths) - widths
-    together = _standard(prepare(np.concatenate(columns, axis=1)))
+    together = _standardised(prepare(np.concatenate(columns, axis=1)))
     rows = []
     for start, width in zip(starts, widths, strict=True):
         matrix = resemblance(together[:, start : start + width], together)
-        theirs = np.add.reduceat(_strength(matrix.max(0), matrix.sum(0)), starts) / widths
-        ours = _strength(np.maximum.reduceat(matrix, starts, axis=1), np.add.reduceat(matrix, starts, axis=1))
+        theirs = np.add.reduceat(_latent_scores(matrix.max(0), matrix.sum(0)), starts) / widths
+        ours = _latent_scores(np.maximum.reduceat(matrix, starts, axis=1), np.add.reduceat(matrix, starts, axis=1))
         rows.append((theirs + ours.mean(0)) / 2)
     return np.stack(rows)
 
 
-def _strength(greatest: np.ndarray, total: np.ndarray) -> np.ndarray:
-    return np.divide(greatest**2, total, out=np.zeros_like(total), where=total > 0)
+def _latent_scores(greatest: Float[np.ndarray, "..."], total: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    return np.asarray(np.divide(greatest**2, total, out=np.zeros_like(total), where=total > 0))
 
 
 def _ranks(columns: Columns) -> Columns:
@@ -123,46 +131,45 @@ def _ranks(columns: Columns) -> Columns:
     return np.asarray(rankdata(columns, axis=0))
 
 
-def _correlation(ours: Columns, together: Columns) -> Float[np.ndarray, "latents all"]:
+def _correlation(ours: Columns, together: Columns) -> Resemblances:
     return np.asarray(np.abs(ours.T @ together) / len(ours))
 
 
-def _weights(ours: Columns, together: Columns) -> Float[np.ndarray, "latents all"]:
+def _lasso_weights(ours: Columns, together: Columns) -> Resemblances:
     from sklearn.linear_model import Lasso
 
-    model = Lasso(alpha=PENALTY, tol=TOLERANCE, max_iter=STEPS, precompute=True).fit(ours, together)
-    return np.abs(np.reshape(model.coef_, (together.shape[1], ours.shape[1])).T)
+    model = Lasso(alpha=LASSO_PENALTY, tol=LASSO_TOLERANCE, max_iter=LASSO_MAX_ITERATIONS, precompute=True)
+    weights = model.fit(ours, together).coef_
+    return np.asarray(np.abs(np.reshape(weights, (together.shape[1], ours.shape[1])).T))
 
 
-# What is done to the columns, and what is then read from those of one model and those of all.
-METHODS: dict[str, tuple[Callable[[Columns], Columns], Callable[[Columns, Columns], np.ndarray]]] = {
+# How columns are prepared, and how the latents of one model are then compared with those of all.
+METHODS: dict[str, tuple[Callable[[Columns], Columns], Callable[[Columns, Columns], Resemblances]]] = {
     "spearman": (_ranks, _correlation),
-    "lasso": (np.asarray, _weights),
+    "lasso": (np.asarray, _lasso_weights),
 }
 
 
-def _standard(columns: Columns) -> Columns:
-    """Mean 0 and variance 1; a column that does not vary becomes 0."""
+def _standardised(columns: Columns) -> Columns:
+    """Mean 0 and variance 1; a constant column becomes 0."""
     varies = np.ptp(columns, axis=0) > 0
     return np.asarray((columns - columns.mean(0)) * varies / np.where(varies, columns.std(0), 1))
 
 
-def _drawn(count: int, items: int, seed: int) -> np.ndarray:
-    return np.sort(np.random.default_rng((seed, 3)).permutation(count)[:items])
-
-
-def _checked(representations: Sequence[Any]) -> list[tuple[Columns, Float[np.ndarray, "latents"]]]:
-    """The mean representation and the mean divergence of each latent, for each model."""
+def _checked(
+    representations: Sequence[Representation | MeanAndKL],
+) -> list[tuple[Columns, Float[np.ndarray, "latents"]]]:
+    """The mean representation and the mean KL divergence of each latent, for each model."""
     tables = [_table(f"model {place}", part) for place, part in enumerate(representations)]
     if len(tables) < 2:
-        raise DataError(f"models are compared with each other: there must be at least 2, got {len(tables)}.")
+        raise DataError(f"there must be at least 2 models to compare, got {len(tables)}.")
     lengths = [len(mean) for mean, _ in tables]
     if len(set(lengths)) > 1 or lengths[0] < 2:
         raise DataError(f"all models must encode the same items, at least 2, got {lengths} items.")
     return tables
 
 
-def _table(name: str, part: Any) -> tuple[Columns, np.ndarray]:
+def _table(name: str, part: object) -> tuple[Columns, Float[np.ndarray, "latents"]]:
     if isinstance(part, Representation):
         mean, rates = part.mean, np.array(collapse(part).rates)
     elif isinstance(part, tuple | list) and len(part) == 2:

@@ -1,4 +1,4 @@
-"""The variational gradient origin network: the decoder's own gradient is the encoder (Clapham, section II-C)."""
+"""The variational gradient origin network: the gradient of the decoder is the encoder (Clapham, section II-C)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ class VGON(LatentModule):
     """Zeros -> posterior -> z -> decoder -> loss; its negative gradient at the zeros is r, and r -> posterior again.
 
     r = -scale d loss / d r0 at r0 = 0 (eq. 6), with the loss -log p(x|z) + inner_beta KL summed over items, pixels and
-    latents: an item's r depends on no other item. Training passes through this gradient, hence is of second order.
-    The first pass has noise of its own, 'origin'. `encode` leaves that noise out, so that an item has one code.
+    latents, so the r of an item does not depend on other items. Training differentiates this gradient and is therefore
+    of second order. The first pass has its own noise stream, 'origin', which `encode` sets to 0, so that an item has
+    one code.
 
     Attributes:
-        inner_beta: Weight of the rate in the loss of the first pass, whatever the objective's own.
-        origin: How many numbers r has; None for as many as latents, whose mask then keeps r's first n, too.
-        scale: Of r; the equation has 1. The authors' code averages the loss over the batch, at their size of 64 a scale
-            of 1 / 64. Between the two, training neither overflows on larger images nor starts slowly.
+        inner_beta: Weight of the rate in the loss of the first pass, independent of the objective.
+        origin: Size of r; default: the number of latents, and the latent mask then applies to r as well.
+        scale: Scale of r, 1 in the equation. The authors' code averages the loss over the batch, which for their 64
+            items is a scale of 1 / 64. Between the two, training neither overflows on larger images nor starts slowly.
     """
 
     options: ClassVar[tuple[str, ...]] = ("inner_beta", "origin", "scale")
-    # The gradient leaves through the posterior's weights and r comes in through them again: the log-variance grows with
-    # their square. By Glorot's scheme that is three times what it is by PyTorch's, and training can overflow.
+    # The gradient passes through the weights of the posterior twice, so the log-variance grows with their square. With
+    # Glorot's scheme it is three times that of PyTorch's, and training can overflow.
     default_initialisation: ClassVar[str] = "torch"
     prior: PriorModule
 
@@ -76,11 +77,11 @@ class VGON(LatentModule):
     def representation(
         self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latents"] | None
     ) -> Float[Tensor, "batch origin"]:
-        """r of every item; no noise for the code of `encode`."""
+        """The r of every item; without noise for `encode`."""
         zeros = torch.zeros(len(x), self.origin or len(self.latent_mask), dtype=x.dtype, device=x.device)
-        # Works where autograd is off, too, and under the transforms that ensembles are made of.
+        # Unlike torch.autograd.grad, this also works without autograd and under vmap.
         gradient = torch.func.grad(lambda start: self.inner_loss(x, start, noise))(zeros)
-        r = -self.scale * gradient
+        r: Tensor = -self.scale * gradient
         return r if self.origin else r * self.latent_mask
 
     def inner_loss(

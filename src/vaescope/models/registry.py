@@ -5,4 +5,4 @@ from __future__ import annotations
 from vaescope.models.module import LatentModule
 from vaescope.registry import Registry
 
-MODELS: Registry[type[LatentModule]] = Registry("model", "vaescope.models")
+MODELS: Registry[type[LatentModule]] = Registry("model", "vaescope.models", LatentModule)

@@ -1,4 +1,4 @@
-"""The convolutional pair of the studies (Bonheme, Tables C.3 and D.2)."""
+"""The convolutional encoder and decoder of the studies (Bonheme, Tables C.3 and D.2)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ from vaescope.nets.registry import NETS
 from vaescope.nets.sizes import check_sizes
 
 
-@NETS.register("conv", summary="four convolutions and one dense layer on each side", source="Bonheme, Table C.1")
+@NETS.register("conv", summary="four convolutions and one dense layer on each side", source="Bonheme, Table C.3")
 @dataclass(frozen=True)
 class Conv(Net):
     """Four convolutions of stride 2 and one hidden layer, mirrored by the decoder; any image size and channels.
 
-    `kernels` are the encoder's: (4, 4, 2, 2) as in the studies' code, or (4, 4, 4, 4) as in the thesis' table.
-    The decoder's are 4 x 4 throughout. Sizes that do not halve are padded with zeros below and on the right.
-    Vectors are laid out as images with the channels last, the order that convolutions run fastest in.
+    Odd sizes are padded with zeros below and on the right. Hidden vectors are images with the channels last, the
+    memory format that convolutions are fastest in.
+
+    Attributes:
+        kernels: Kernel sizes of the encoder; the default is that of the code of the studies, the table has
+            (4, 4, 4, 4). The decoder's are 4 x 4.
+        channels: Filters of each convolution.
+        hidden: Units of the hidden layer.
     """
 
     convolutional: ClassVar[bool] = True
@@ -39,7 +44,7 @@ class Conv(Net):
         check_sizes("hidden", (self.hidden,))
         if len(self.kernels) != len(self.channels) or not self.kernels:
             raise ConfigurationError(
-                f"kernels and channels must be of one length, at least 1, got {self.kernels} and {self.channels}."
+                f"kernels and channels must have the same length of at least 1, got {self.kernels} and {self.channels}."
             )
         if any(kernel % 2 for kernel in self.kernels):
             raise ConfigurationError(f"kernels must be even, got {self.kernels}. Use 2 or 4.")
@@ -49,7 +54,7 @@ class Conv(Net):
         return ConvEncoder(self, _image(shape))
 
     def decoder(self, inputs: int, shape: Shape) -> ConvDecoder:
-        """Code -> the numbers that the likelihood takes, one for each pixel and channel."""
+        """Code -> one number for each pixel and channel, for the likelihood."""
         return ConvDecoder(self, inputs, _image(shape))
 
 
@@ -90,7 +95,8 @@ class ConvDecoder(nn.Module):
 
     def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch channels height width"]:
         image = torch.relu(self.spread(torch.relu(self.hidden(z)))).unflatten(1, self.start)
-        return self.deconvolutions(image.permute(0, 3, 1, 2))
+        output: Tensor = self.deconvolutions(image.permute(0, 3, 1, 2))
+        return output
 
 
 def _sizes(shape: tuple[int, int, int], halvings: int) -> list[tuple[int, int]]:

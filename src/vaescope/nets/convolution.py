@@ -1,9 +1,9 @@
 """Convolutions of stride 2 that halve and double images, as library calls or as products of patches.
 
-On a CPU the library's convolution is fastest, but for a deconvolution to one channel, which it pads to many. On
-an accelerator, and above all for an ensemble, one matrix product over gathered patches beats the grouped
-convolution that batching over weights turns into. There the two linear maps `patches` and `overlap_add` (each
-the other's adjoint) stand on either side of a product.
+On a CPU the library's convolution is fastest, except for a deconvolution to one channel, which it pads to many. On an
+accelerator, and most of all for an ensemble, one matrix product over gathered patches is faster than the grouped
+convolution that results from batching over weights. The linear maps `patches` and `overlap_add`, each the adjoint of
+the other, then come before or after the product.
 """
 
 from __future__ import annotations
@@ -64,14 +64,16 @@ def patches(
     x: Float[Tensor, "batch height width channels"], kernel: int
 ) -> Float[Tensor, "batch half_height half_width patch"]:
     """Every kernel x kernel window at stride 2, zero-padded, as one row (row, column, channel)."""
-    return _Patches.apply(x, kernel)
+    rows: Tensor = _Patches.apply(x, kernel)
+    return rows
 
 
 def overlap_add(
     columns: Float[Tensor, "batch height width patch"], kernel: int
 ) -> Float[Tensor, "batch double_height double_width channels"]:
-    """The adjoint of `patches`: every row laid back on its window, overlaps summed."""
-    return _OverlapAdd.apply(columns, kernel)
+    """The adjoint of `patches`: every row is added to its window."""
+    images: Tensor = _OverlapAdd.apply(columns, kernel)
+    return images
 
 
 def _gather(x: Tensor, kernel: int) -> Tensor:
@@ -90,7 +92,7 @@ def _scatter(columns: Tensor, kernel: int) -> Tensor:
 
 
 def _fused_sum(taps: Tensor) -> Tensor:
-    """The windows laid out and summed as one expression, which a compiler turns into one kernel."""
+    """The sum of the windows as one expression, which a compiler turns into one kernel."""
     batch, height, width, kernel, _, channels = taps.shape
     blocks = kernel // 2
     parts = taps.reshape(batch, height, width, blocks, 2, blocks, 2, channels)
@@ -107,7 +109,7 @@ def _fused_sum(taps: Tensor) -> Tensor:
 
 
 def _stepwise_sum(taps: Tensor) -> Tensor:
-    """The windows added in place, tap by tap, which moves the fewest numbers when nothing is compiled."""
+    """The sum of the windows in place, tap by tap, which moves the fewest numbers without a compiler."""
     batch, height, width, kernel, _, channels = taps.shape
     image = taps.new_zeros(batch, 2 * height + kernel - 2, 2 * width + kernel - 2, channels)
     for down in range(kernel):
@@ -116,11 +118,13 @@ def _stepwise_sum(taps: Tensor) -> Tensor:
     return image
 
 
-def _over_members(function: Any, dimension: int | None, values: Tensor, kernel: int) -> tuple[Tensor, int]:
-    """Members of an ensemble are more of the batch: fold them in, apply, unfold."""
+def _over_members(
+    function: type[torch.autograd.Function], dimension: int | None, values: Tensor, kernel: int
+) -> tuple[Tensor, int]:
+    """Fold the members of an ensemble into the batch, apply, and unfold."""
     values = values.movedim(dimension or 0, 0)
     members, batch = values.shape[:2]
-    result = function.apply(values.reshape(members * batch, *values.shape[2:]), kernel)
+    result: Tensor = function.apply(values.reshape(members * batch, *values.shape[2:]), kernel)
     return result.reshape(members, batch, *result.shape[1:]), 0
 
 
@@ -173,7 +177,7 @@ class Convolution(nn.Module):
 
 
 class Deconvolution(nn.Module):
-    """A layer of `deconvolve`, cropped to the size that the encoder met on its way down."""
+    """A layer of `deconvolve`, cropped to the size of the encoder's input at the same depth."""
 
     def __init__(self, channels: int, filters: int, kernel: int, size: tuple[int, int]) -> None:
         super().__init__()
@@ -183,5 +187,5 @@ class Deconvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         image = deconvolve(x, self.weight, self.bias)
-        # A slice, even of everything, costs a copy on the way back.
+        # A slice, even of everything, costs a copy in the backward pass.
         return image if image.shape[-2:] == self.size else image[..., : self.size[0], : self.size[1]]

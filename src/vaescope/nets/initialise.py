@@ -1,4 +1,4 @@
-"""Initial weights as a function of (scheme, seed, name): no global random state is read or moved."""
+"""Initial weights as a function of (scheme, seed, name), independent of the global random state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ INITIALISATIONS = {"glorot": glorot, "torch": torch_default}
 
 
 def initialise(module: nn.Module, scheme: str, seed: int) -> None:
-    """Draw every layer's weight and bias; other parameters keep the values they were built with."""
+    """Draw the weight and bias of every layer; other parameters keep the values of their constructors.
+
+    The seed of a tensor includes the path of its layer in the module, so a renamed attribute has other weights.
+    """
     bounds = lookup(INITIALISATIONS, scheme, "initialisation")
     with torch.no_grad():
         for name, layer in module.named_modules():

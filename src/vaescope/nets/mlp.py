@@ -1,4 +1,4 @@
-"""Fully connected pairs of any widths: MLP, and the pair of the studies (Bonheme, Tables C.4 and D.3)."""
+"""Fully connected encoders and decoders: of any widths, and those of the studies (Bonheme, Tables C.4 and D.3)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-@NETS.register("mlp", summary="dense layers of any widths", source="")
+@NETS.register("mlp", summary="dense layers of any widths")
 @dataclass(frozen=True)
 class MLP(Net):
-    """Hidden layers of the given widths and activation on each side; images are taken as vectors."""
+    """Hidden layers with the given widths and activation on each side; images are flattened."""
 
     takes_vectors: ClassVar[bool] = True
 
@@ -49,14 +49,14 @@ class MLP(Net):
         return VectorEncoder(math.prod(shape), self.encoder_widths, self.encoder_activation)
 
     def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
-        """Code -> the numbers that the likelihood takes."""
+        """Code -> one number for each dimension of an item, for the likelihood."""
         return VectorDecoder(inputs, self.decoder_widths, shape, self.decoder_activation)
 
 
-@NETS.register("fully_connected", summary="dense layers, 1200 wide", source="Bonheme, Table D.2")
+@NETS.register("fully_connected", summary="dense layers, 1200 wide", source="Bonheme, Table C.4")
 @dataclass(frozen=True)
 class FullyConnected(Net):
-    """1200-1200 ReLU / three tanh layers of 1200, as in the studies' code (the thesis' table opens with 256)."""
+    """Two ReLU and three tanh layers of 1200, as in the code of the studies (the table begins with 256)."""
 
     takes_vectors: ClassVar[bool] = True
 
@@ -70,11 +70,11 @@ class FullyConnected(Net):
         return VectorEncoder(math.prod(shape), (1200, 1200), "relu")
 
     def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
-        """Code -> the numbers that the likelihood takes."""
+        """Code -> one number for each dimension of an item, for the likelihood."""
         return VectorDecoder(inputs, self.decoder_widths, shape, "tanh")
 
 
-@NETS.register("affine", summary="one affine map on each side", source="Rolinek et al., section 4")
+@NETS.register("affine", summary="one affine map on each side", source="Bonheme, section 4.2")
 @dataclass(frozen=True)
 class Affine(Net):
     """No hidden layer: the heads and the decoder are affine maps (the linear case of Bonheme, section 4.2)."""
@@ -86,7 +86,7 @@ class Affine(Net):
         return VectorEncoder(math.prod(shape), (), "relu")
 
     def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
-        """Code -> the numbers that the likelihood takes, W z + b."""
+        """Code -> W z + b."""
         return VectorDecoder(inputs, (), shape, "relu")
 
 
@@ -99,7 +99,8 @@ class VectorEncoder(nn.Module):
         self.layers = hidden_layers((inputs, *widths), activation)
 
     def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch features"]:
-        return self.layers(x.flatten(1))
+        features: Tensor = self.layers(x.flatten(1))
+        return features
 
 
 class VectorDecoder(nn.Module):
@@ -112,7 +113,8 @@ class VectorDecoder(nn.Module):
         self.output = nn.Linear((inputs, *widths)[-1], math.prod(shape))
 
     def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch ..."]:
-        return self.output(self.layers(z)).unflatten(1, self.shape)
+        output: Tensor = self.output(self.layers(z))
+        return output.unflatten(1, self.shape)
 
 
 def hidden_layers(widths: tuple[int, ...], activation: str) -> nn.Sequential:

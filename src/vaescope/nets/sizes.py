@@ -7,6 +7,6 @@ from vaescope.errors import ConfigurationError
 
 
 def check_sizes(name: str, sizes: object) -> None:
-    """An error that names the option when a size is not a whole number of at least 1."""
+    """Raise an error that names the option unless all sizes are whole numbers of at least 1."""
     if not isinstance(sizes, tuple) or not all(is_whole(size, 1) for size in sizes):
         raise ConfigurationError(f"{name} must be whole numbers of at least 1, got {sizes!r}.")

@@ -1,7 +1,7 @@
 """Random numbers as a function of (seed, stream, step, row, column): Philox 4x32-10 (Salmon et al., 2011).
 
-No state is kept, so a run resumes exactly, members of an ensemble do not feel each other, chunks of steps
-can be drawn at once, and the first n columns of a wide draw are the draw of n columns.
+There is no state: runs resume exactly, members of an ensemble are independent of each other, several steps can be drawn
+at once, and the first n columns of a wide draw equal a draw of n columns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def stream_number(name: str) -> int:
 
 
 def derived_seed(seed: int, name: str) -> int:
-    """A seed of its own for a named use of `seed`, for generators that keep state."""
+    """A separate seed for a named use of `seed`, for generators with state."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1
 
 
@@ -56,8 +56,7 @@ def _words(
     row = rows.to(device).unsqueeze(-1)
     column = torch.arange(columns, device=device)
     number = torch.full((), stream_number(stream), dtype=torch.int64, device=device)
-    counter = torch.broadcast_tensors(column, row, step, seed)[:3]
-    return philox((*counter, number), (seed & _LOW, (seed >> 32) & _LOW))
+    return philox((column, row, step, number), (seed & _LOW, (seed >> 32) & _LOW))
 
 
 def uniform(
@@ -88,7 +87,7 @@ def normal(
 def permutation(
     seeds: Int[Tensor, "*members"], stream: str, steps: Int[Tensor, "*steps"], items: int
 ) -> Int[Tensor, "*steps *members items"]:
-    """A random order of `items` things for each step and member; the same integers on every device."""
+    """A random permutation of `items` for each step and member; the same integers on every device."""
     rows = torch.arange(items, device=seeds.device)
     first, second, _, _ = _words(seeds, stream, steps, rows, 1)
     keys = ((first << 31) | (second >> 1)).squeeze(-1)

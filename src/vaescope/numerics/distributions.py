@@ -1,4 +1,4 @@
-"""Distributions over codes as small frozen values: mean, variance, sample, log-probability, divergence."""
+"""Distributions over codes as frozen values: mean, variance, sample, log-density and divergence."""
 
 from __future__ import annotations
 
@@ -31,6 +31,22 @@ class Distribution(Protocol):
         """The log-density of each example, summed over its latents or dimensions."""
 
 
+@runtime_checkable
+class FactorisedDistribution(Protocol):
+    """A distribution whose latents are independent."""
+
+    def latent_log_prob(self, z: Tensor, /) -> Tensor:
+        """The log-density of each latent."""
+
+
+@runtime_checkable
+class ClosedFormDivergence(Protocol):
+    """A posterior whose divergence from some priors has a closed form."""
+
+    def kl_to(self, prior: Distribution, /) -> Tensor | None:
+        """KL(self || prior) of each example; None without a closed form."""
+
+
 @dataclass(frozen=True)
 class DiagonalGaussian:
     """N(mean, diag(variance)), one for each example; a posterior or a prior."""
@@ -44,7 +60,7 @@ class DiagonalGaussian:
         return torch.exp(self.log_variance)
 
     def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
-        """A code for each row of standard noise (Bonheme, eq. 2.16); one prior serves any number of rows."""
+        """One code per row of standard noise (Bonheme, eq. 2.16); a single prior accepts any number of rows."""
         return gaussian.reparameterise(self.mean.expand_as(noise), self.log_variance.expand_as(noise), noise)
 
     def log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch"]:
@@ -83,11 +99,11 @@ class FullGaussian:
 
     @property
     def marginals(self) -> DiagonalGaussian:
-        """Each latent on its own, the covariances between them left out."""
+        """The marginal distributions of the latents."""
         return DiagonalGaussian(self.mean, self.variance.log())
 
     def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
-        """A code for each row of standard noise (Bonheme, eq. 2.16)."""
+        """One code per row of standard noise (Bonheme, eq. 2.16)."""
         return gaussian.full_reparameterise(self.mean, self.cholesky, noise)
 
     def log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch"]:
@@ -98,14 +114,14 @@ class FullGaussian:
         """KL(self || prior) of each example to a diagonal Gaussian (Bonheme, eq. 2.18); None to any other prior."""
         if not isinstance(prior, DiagonalGaussian):
             return None
-        # A divergence does not change when both are measured in the prior's units, where the prior is standard.
+        # The divergence is the same in units of the prior, which is standard there.
         unit = torch.exp(-0.5 * prior.log_variance)
         return gaussian.full_kl_to_standard((self.mean - prior.mean) * unit, self.cholesky * unit.unsqueeze(-1))
 
 
 @dataclass(frozen=True)
 class Point:
-    """All mass on the mean: the code of a deterministic autoencoder, which carries no rate."""
+    """All mass at the mean: the code of a deterministic autoencoder, which has no rate."""
 
     mean: Float[Tensor, "*batch latents"]
 
@@ -115,7 +131,7 @@ class Point:
         return torch.zeros_like(self.mean)
 
     def sample(self, noise: Tensor | None = None) -> Float[Tensor, "*batch latents"]:
-        """The mean, whatever the noise."""
+        """The mean; the noise is ignored."""
         return self.mean
 
     def log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch"]:
@@ -124,5 +140,5 @@ class Point:
 
 
 def full_precision(values: Tensor) -> Tensor:
-    """At least float32: densities and divergences are not computed in 16 bits."""
+    """Values in at least float32, because 16 bits are too few for densities and divergences."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

@@ -56,7 +56,7 @@ def full_kl(
     other_cholesky: Float[Tensor, "*#batch latents latents"],
 ) -> Float[Tensor, "*batch"]:
     """KL between two Gaussians given by their means and lower Cholesky factors (eq. 2.18)."""
-    ratio = torch.linalg.solve_triangular(other_cholesky, cholesky, upper=False)
+    ratio: Tensor = torch.linalg.solve_triangular(other_cholesky, cholesky, upper=False)
     distance = _solve(other_cholesky, other_mean - mean).square().sum(-1)
     log_ratio = _half_log_det(other_cholesky) - _half_log_det(cholesky)
     return 0.5 * (ratio.square().sum((-2, -1)) + distance - mean.shape[-1]) + log_ratio
@@ -99,7 +99,8 @@ def full_entropy(cholesky: Float[Tensor, "*batch latents latents"]) -> Float[Ten
 
 
 def _solve(cholesky: Tensor, vector: Tensor) -> Tensor:
-    return torch.linalg.solve_triangular(cholesky, vector.unsqueeze(-1), upper=False).squeeze(-1)
+    solved: Tensor = torch.linalg.solve_triangular(cholesky, vector.unsqueeze(-1), upper=False)
+    return solved.squeeze(-1)
 
 
 def _half_log_det(cholesky: Tensor) -> Tensor:

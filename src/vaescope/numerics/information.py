@@ -17,8 +17,8 @@ BINS = 20
 def total_correlation(covariance: Float[Tensor, "latents latents"]) -> float:
     """(sum_j log Cov_jj - log det Cov) / 2, the total correlation of a Gaussian (eq. 6.3).
 
-    Computed from the correlation matrix, so that no scale can overflow. Infinite when latents that vary are
-    linearly dependent; a latent that does not vary is independent of all others and adds nothing (eq. 6.1).
+    Computed from the correlation matrix, so that no scale can overflow. Infinite if latents are linearly dependent;
+    constant latents are independent of all others and add nothing (eq. 6.1).
     """
     found = correlation(covariance)
     varies = found.matrix.diagonal() > 0
@@ -27,8 +27,8 @@ def total_correlation(covariance: Float[Tensor, "latents latents"]) -> float:
         return 0.0
     if float(values[0]) < -1e-6:
         raise DataError(
-            f"a covariance must have no negative eigenvalue, got {float(values[0]):g} for the correlations. "
-            "Compute it from the codes of the same items."
+            f"covariance must have no negative eigenvalue, got {float(values[0]):g} for the correlations. "
+            "Compute all entries from the same items."
         )
     if float(values[0]) <= rounding(len(values)):
         return math.inf
@@ -36,9 +36,9 @@ def total_correlation(covariance: Float[Tensor, "latents latents"]) -> float:
 
 
 def discretise(rows: Float[Tensor, "items latents"], bins: int = BINS) -> Int[Tensor, "items latents"]:
-    """The bin of each value, from 0: `bins` of equal width from the least to the greatest value of the latent.
+    """The bin of each value, from 0: bins of equal width between the smallest and the largest value of the latent.
 
-    The bins are those of numpy.histogram; the greatest value falls in the last one.
+    As in numpy.histogram, the largest value is in the last bin.
     """
     codes = torch.empty(rows.shape, dtype=torch.int16, device=rows.device)
     for latent in range(rows.shape[1]):
@@ -50,15 +50,16 @@ def discretise(rows: Float[Tensor, "items latents"], bins: int = BINS) -> Int[Te
 
 
 def entropy(counts: Int[Tensor, "*batch bins"]) -> Float[Tensor, "*batch"]:
-    """-sum p log p of the shares p of the counts."""
+    """-sum p log p, p the relative frequencies."""
     counts = counts.to(torch.float64)
-    return torch.special.entr(counts / counts.sum(-1, keepdim=True)).sum(-1)
+    terms: Tensor = torch.special.entr(counts / counts.sum(-1, keepdim=True))
+    return terms.sum(-1)
 
 
 def mutual_information(joint: Int[Tensor, "*batch bins other"]) -> Float[Tensor, "*batch"]:
-    """Mutual information of two discrete variables, from the counts of their values together (eq. 6.9)."""
+    """Mutual information of two discrete variables, from the counts of pairs of values (eq. 6.9)."""
     items = joint.sum((-2, -1), keepdim=True).to(torch.float64)
-    # Products of whole numbers are exact, hence the information of independent counts is exactly 0.
+    # Products of integers are exact, so the information of independent counts is exactly 0.
     apart = (joint.sum(-1, keepdim=True) * joint.sum(-2, keepdim=True)).to(torch.float64)
     together = joint.to(torch.float64)
     ratio = items * together / apart.clamp(min=1)
@@ -70,8 +71,7 @@ def mutual_information_matrix(
 ) -> Float[Tensor, "latents latents"]:
     """Mutual information of each pair of discretised latents (eq. 6.9); entropies on the diagonal.
 
-    `codes` are whole numbers from 0 to bins - 1. Memory holds `chunk` rows and the counts of one latent
-    with all others.
+    `codes` are integers from 0 to bins - 1. Memory holds `chunk` rows and the counts of one latent with all others.
     """
     latents = codes.shape[1]
     matrix = torch.zeros(latents, latents, dtype=torch.float64, device=codes.device)
@@ -81,12 +81,11 @@ def mutual_information_matrix(
 
 
 def averaged_mutual_information(matrix: Float[Tensor, "latents latents"]) -> float:
-    """The mean of the matrix off its diagonal (eq. 6.10)."""
+    """The mean of the entries off the diagonal (eq. 6.10)."""
     latents = len(matrix)
     if latents < 2:
         raise DataError(
-            f"averaged mutual information is over pairs of latents: it needs at least 2, got {latents}. "
-            "Leave it out for one latent."
+            f"averaged mutual information is a mean over pairs of latents: it needs at least 2 latents, got {latents}."
         )
     apart = matrix - torch.diag(matrix.diagonal())
     return float(apart.sum()) / (latents * latents - latents)
@@ -95,7 +94,7 @@ def averaged_mutual_information(matrix: Float[Tensor, "latents latents"]) -> flo
 def _joint_counts(
     codes: Int[Tensor, "items latents"], first: int, bins: int, chunk: int | None
 ) -> Int[Tensor, "others bins bins"]:
-    """How often each pair of bins occurs, for latent `first` with itself and with every later latent."""
+    """Counts of each pair of bins, for latent `first` with itself and with every later latent."""
     others = codes.shape[1] - first
     chunk = rows_per_chunk(others) if chunk is None else chunk
     offset = torch.arange(others, device=codes.device) * bins * bins

@@ -12,23 +12,23 @@ from torch import Tensor
 
 from vaescope.numerics.moments import Moments
 
-BLOCK = 2**20  # entries of a chunk
+CHUNK_NUMBERS = 2**20
 
 
 def rows_per_chunk(columns: int) -> int:
-    """As many rows as make a chunk of about `BLOCK` entries."""
-    return max(1, BLOCK // max(1, columns))
+    """The number of rows in a chunk of about `CHUNK_NUMBERS` entries."""
+    return max(1, CHUNK_NUMBERS // max(1, columns))
 
 
 def shifted(rows: Float[Tensor, "items columns"], chunk: int | None = None) -> Iterator[Float[Tensor, "_ columns"]]:
-    """The rows less the first row, a float64 chunk at a time.
+    """The rows minus the first row, in float64 chunks.
 
-    The shift changes no covariance, makes a constant column exactly 0, and loses no digits to a large offset.
+    The shift changes no covariance, makes constant columns exactly 0, and loses no digits to a large offset.
     """
     chunk = rows_per_chunk(rows.shape[1]) if chunk is None else chunk
     origin = rows[0].to(torch.float64)
     for start in range(0, len(rows), chunk):
-        # One layout, hence one order of summation, whatever the layout of the rows.
+        # A fixed layout makes the order of summation, and so the rounding, independent of the layout of the rows.
         yield rows[start : start + chunk].to(torch.float64).contiguous() - origin
 
 
@@ -38,7 +38,7 @@ def covariance(rows: Float[Tensor, "items columns"], chunk: int | None = None) -
 
 
 def centred_factor(rows: Float[Tensor, "items columns"], chunk: int | None = None) -> Float[Tensor, "_ columns"]:
-    """An upper triangular R with R'R = A'A, A the centred rows, by a QR decomposition that goes chunk by chunk.
+    """An upper triangular R with R'R = A'A, A the centred rows, by a QR decomposition chunk by chunk.
 
     R[:, subset] has the singular values of A[:, subset], and keeps the small ones that A'A would round away.
     """
@@ -52,7 +52,7 @@ def centred_factor(rows: Float[Tensor, "items columns"], chunk: int | None = Non
 def matrix_effective_rank(matrix: Float[Tensor, "rows columns"]) -> float:
     """exp H(p), p the singular values divided by their sum (section 6.4.2.3; Roy and Vetterli, 2007).
 
-    Between 1 and the rank; 0, as the rank is, for a matrix of zeros.
+    It lies between 1 and the rank; it is 0 for a matrix of zeros.
     """
     values = torch.linalg.svdvals(matrix.to(torch.float64))
     total = values.sum()
@@ -66,16 +66,13 @@ def effective_rank(
     of: Literal["representation", "covariance"] = "representation",
     chunk: int | None = None,
 ) -> float:
-    """The effective rank of the centred rows, or of their covariance, whose singular values are the squares.
-
-    Section 6.4.2.3 defines it on the matrix that it is given; the thesis' code gives it the covariance.
-    """
+    """The effective rank of the centred rows (section 6.4.2.3) or of their covariance, as in the thesis' code."""
     return matrix_effective_rank(centred_factor(rows, chunk) if of == "representation" else covariance(rows, chunk))
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlations, 0 (also with itself) for a column that does not vary, and the places of those columns."""
+    """A correlation matrix, and the constant columns, whose correlations are 0 (also with themselves)."""
 
     matrix: Float[Tensor, "columns columns"]
     constant: tuple[int, ...]
@@ -88,7 +85,7 @@ def correlation(covariance: Float[Tensor, "columns columns"]) -> Correlation:
 
 
 def correlation_matrices(covariances: Float[Tensor, "*many columns columns"]) -> Float[Tensor, "*many columns columns"]:
-    """The correlations of one covariance matrix, or of many at once; 0 for a column that does not vary."""
+    """The correlations of one or more covariance matrices; 0 for constant columns."""
     covariances = covariances.to(torch.float64)
     deviation = covariances.diagonal(dim1=-2, dim2=-1).sqrt()
     varies = deviation > 0
@@ -100,12 +97,12 @@ def correlation_matrices(covariances: Float[Tensor, "*many columns columns"]) ->
 
 
 def rounding(columns: int) -> float:
-    """What eigenvalues of a correlation matrix of so many columns can owe to rounding alone."""
+    """The largest eigenvalue that rounding alone can cause in a singular correlation matrix."""
     return 64 * columns * torch.finfo(torch.float64).eps
 
 
 def dependent_columns(correlation: Float[Tensor, "columns columns"]) -> tuple[int, ...]:
-    """The columns that take part in a linear relation: those that the null space does not leave out."""
+    """The columns that are part of a linear dependence: those in which the null space is not 0."""
     values, vectors = torch.linalg.eigh(correlation)
     null = vectors[:, values <= rounding(len(values))]
     return tuple((null.square().sum(1) > 1e-6).nonzero().flatten().tolist())

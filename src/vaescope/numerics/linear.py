@@ -1,6 +1,6 @@
 """Closed forms of the linear VAE, x ~ N(W z + b, gamma I) with z ~ N(0, I) (Bonheme, sections 4.2 and 4.3.2).
 
-W is `loadings` (dimensions x latents), b is `offset`. With beta, gamma counts as beta * gamma (eq. 4.22).
+W is `loadings` (dimensions x latents), b is `offset`. With beta, beta * gamma takes the place of gamma (eq. 4.22).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ Scalar = float | Float[Tensor, ""]
 def posterior_covariance(
     loadings: Float[Tensor, "dimensions latents"], gamma: Scalar, beta: Scalar = 1.0
 ) -> Float[Tensor, "latents latents"]:
-    """(W^T W / (beta gamma) + I)^-1, the best covariance when none is ruled out (eq. 4.6; with beta 4.23)."""
-    return torch.linalg.inv(_precision(loadings, gamma, beta))
+    """(W^T W / (beta gamma) + I)^-1, the optimal full covariance (eq. 4.6; with beta 4.23)."""
+    covariance: Tensor = torch.linalg.inv(_precision(loadings, gamma, beta))
+    return covariance
 
 
 def diagonal_posterior_variance(
     loadings: Float[Tensor, "dimensions latents"], gamma: Scalar, beta: Scalar = 1.0
 ) -> Float[Tensor, "latents"]:
-    """The best variances when the covariance must be diagonal: 1 / (|w_j|^2 / (beta gamma) + 1) (eq. 4.11, 4.23)."""
+    """1 / (|w_j|^2 / (beta gamma) + 1), the optimal variances of a diagonal covariance (eq. 4.11, 4.23)."""
     return spectral_variance(loadings.square().sum(0), gamma, beta)
 
 
@@ -35,8 +36,8 @@ def posterior_mean(
     gamma: Scalar,
     beta: Scalar = 1.0,
 ) -> Float[Tensor, "*batch latents"]:
-    """W^T (beta gamma I + W W^T)^-1 (x - b), diagonal covariance or not (eq. 4.8; with beta 4.24)."""
-    encoder = torch.linalg.solve(_precision(loadings, gamma, beta), loadings.T / (beta * gamma))
+    """W^T (beta gamma I + W W^T)^-1 (x - b), for full and diagonal covariances (eq. 4.8; with beta 4.24)."""
+    encoder: Tensor = torch.linalg.solve(_precision(loadings, gamma, beta), loadings.T / (beta * gamma))
     return (x - offset) @ encoder.T
 
 
@@ -48,7 +49,7 @@ def spectral_variance(
 
 
 def spectral_gain(spectrum: Float[Tensor, "latents"], gamma: Scalar, beta: Scalar = 1.0) -> Float[Tensor, "latents"]:
-    """What turns a coordinate of U^T (x - b) into a posterior mean, columns orthogonal (eq. 4.16; with beta 4.24)."""
+    """The factor from a coordinate of U^T (x - b) to the posterior mean, columns orthogonal (eq. 4.16, 4.24)."""
     return spectrum.sqrt() / (spectrum + beta * gamma)
 
 
@@ -63,7 +64,7 @@ def elbo(
 ) -> Float[Tensor, "*batch"]:
     """E log p(x|z) - beta KL of each example for any Gaussian posterior, in nats, with every constant (eq. 4.1-4.4).
 
-    Twice this, less the constants, is eq. 4.5 and, with beta, 4.22.
+    Twice this, without the constants, is eq. 4.5 and, with beta, 4.22.
     """
     gamma = _like(gamma, x)
     dimensions, latents = loadings.shape
@@ -82,10 +83,10 @@ def full_objective(
     gamma: Scalar,
     beta: Scalar = 1.0,
 ) -> Float[Tensor, "*batch"]:
-    """The objective at the best posterior with a full covariance (eq. 4.10).
+    """The objective at the optimal posterior with a full covariance (eq. 4.10).
 
-    Constants as in the text: twice the ELBO plus dimensions * log(2 pi). The text gives beta = 1; for another
-    beta, the posterior of eq. 4.23 and 4.24 is put into eq. 4.22, and the constants beta * latents cancel.
+    Constants as in the text: twice the ELBO plus dimensions * log(2 pi). The text has beta = 1; for another beta, the
+    posterior of eq. 4.23 and 4.24 is inserted into eq. 4.22, and the constants beta * latents cancel.
     """
     log_volume = torch.logdet(_precision(loadings, gamma, beta))
     return _objective(log_volume, x, loadings, offset, gamma, beta)
@@ -98,10 +99,10 @@ def diagonal_objective(
     gamma: Scalar,
     beta: Scalar = 1.0,
 ) -> Float[Tensor, "*batch"]:
-    """The objective at the best posterior with a diagonal covariance (eq. 4.12), constants as in `full_objective`.
+    """The objective at the optimal posterior with a diagonal covariance (eq. 4.12); constants of `full_objective`.
 
-    The text writes the diagonal of W W^T, which no rotation of the latents changes; putting eq. 4.11 into 4.5
-    gives that of W^T W, which is what its conclusion (eq. 4.13 to 4.15) needs, and what is computed here.
+    The text has the diagonal of W W^T, which is invariant to rotations of the latents. Inserting eq. 4.11 into 4.5
+    gives the diagonal of W^T W, which the conclusion (eq. 4.13 to 4.15) needs and which is computed here.
     """
     log_volume = torch.log1p(loadings.square().sum(0) / (beta * gamma)).sum()
     return _objective(log_volume, x, loadings, offset, gamma, beta)
@@ -113,14 +114,14 @@ def log_likelihood(
     offset: Float[Tensor, "dimensions"],
     gamma: Scalar,
 ) -> Float[Tensor, "*batch"]:
-    """log N(x; b, W W^T + gamma I), the evidence, in nats, with every constant (eq. 4.10 halved, less its constant)."""
+    """log N(x; b, W W^T + gamma I), the evidence in nats, with all constants (half of eq. 4.10 less its constant)."""
     return 0.5 * (full_objective(x, loadings, offset, gamma) - x.shape[-1] * LOG_TWO_PI)
 
 
 def optimal_spectrum(
     eigenvalues: Float[Tensor, "latents"], gamma: Scalar, beta: Scalar = 1.0
 ) -> Float[Tensor, "latents"]:
-    """The best squared norms of W's columns: max(eigenvalue - beta gamma, 0), so zero below the threshold.
+    """The optimal squared norms of W's columns: max(eigenvalue - beta gamma, 0).
 
     Along an eigenvector of the data's covariance the loss is beta (log(1 + s / (beta gamma)) + l / (s + beta gamma)),
     l the eigenvalue, s the squared norm; its slope in s vanishes at s = l - beta gamma and is positive beyond.
@@ -129,12 +130,12 @@ def optimal_spectrum(
 
 
 def optimal_gamma(eigenvalues: Float[Tensor, "dimensions"], latents: int, beta: Scalar = 1.0) -> Float[Tensor, ""]:
-    """The best gamma beside the best loadings, from all eigenvalues of the data's covariance, largest first.
+    """The optimal gamma with the optimal loadings, from all eigenvalues of the data's covariance, largest first.
 
-    With a active latents the slope of the loss in gamma has the sign of (dimensions - beta a) gamma - rest, where
-    rest sums all eigenvalues but the first a. The slope for the right a is the largest of these lines, so gamma is
-    the smallest positive root among them. With beta = 1 that is the mean of the eigenvalues left out (Tipping and
-    Bishop, 1999, eq. 8). Zero means that the objective has no maximum: it grows without bound as gamma shrinks.
+    With a active latents the slope of the loss in gamma has the sign of (dimensions - beta a) gamma - rest, where rest
+    is the sum of all eigenvalues but the first a. The slope for the right a is the largest of these lines, so gamma is
+    the smallest positive root. With beta = 1 that is the mean of the discarded eigenvalues (Tipping and Bishop, 1999,
+    eq. 8). Zero means that the objective is unbounded as gamma goes to 0.
     """
     active = torch.arange(latents + 1, dtype=eigenvalues.dtype, device=eigenvalues.device)
     slope = len(eigenvalues) - beta * active
@@ -147,12 +148,12 @@ def optimal_gamma(eigenvalues: Float[Tensor, "dimensions"], latents: int, beta: 
 def noise_cost(
     loadings: Float[Tensor, "dimensions latents"], variance: Float[Tensor, "*batch latents"]
 ) -> Float[Tensor, "*batch"]:
-    """E |W e|^2 for e ~ N(0, diag(variance)): what the noise of the code costs (Rolinek, eq. 17 and 22)."""
+    """E |W e|^2 for e ~ N(0, diag(variance)): the cost of the noise of the code (Rolinek, eq. 17 and 22)."""
     return variance @ loadings.square().sum(0)
 
 
 def cheapest_variance(loadings: Float[Tensor, "dimensions latents"], precision: Scalar) -> Float[Tensor, "latents"]:
-    """The variances of least `noise_cost` whose -log sum to `precision` (Rolinek, eq. 22 and 23).
+    """The variances with minimal `noise_cost` whose -log sum to `precision` (Rolinek, eq. 22 and 23).
 
     Each latent then costs the same: variance_j = constant / |w_j|^2. No column may be zero.
     """
@@ -161,10 +162,10 @@ def cheapest_variance(loadings: Float[Tensor, "dimensions latents"], precision: 
 
 
 def cheapest_noise_cost(loadings: Float[Tensor, "dimensions latents"], precision: Scalar) -> Float[Tensor, ""]:
-    """The least `noise_cost`: latents * (product of the |w_j|^2 * e^-precision)^(1 / latents) (Rolinek, eq. 25, 26).
+    """The minimal `noise_cost`: latents * (product of the |w_j|^2 * e^-precision)^(1 / latents) (Rolinek, eq. 25, 26).
 
-    For two latents this is 2 |w_1| |w_2| e^(-precision / 2). Rolinek writes e^-C there, which holds when C is the
-    KL itself, the sum of the -log(variance) / 2, rather than twice that, as eq. 23 has it.
+    For two latents this is 2 |w_1| |w_2| e^(-precision / 2). Rolinek has e^-C, which holds if C is the KL itself, the
+    sum of the -log(variance) / 2, instead of twice that, as in eq. 23.
     """
     return noise_cost(loadings, cheapest_variance(loadings, precision))
 

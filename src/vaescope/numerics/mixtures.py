@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians over codes, sampled by a function of as many normal numbers as there are latents."""
+"""Gaussian mixtures over codes; a sample is a function of one normal number per latent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vaescope.numerics import gaussian
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """sum_k weight_k N(mean_k, diag(variance_k)): one choice of component for the whole code."""
+    """sum_k weight_k N(mean_k, diag(variance_k)): one component for the whole code."""
 
     means: Float[Tensor, "components latents"]
     log_variances: Float[Tensor, "components latents"]
@@ -36,7 +36,7 @@ class GaussianMixture:
         return torch.logsumexp(parts + self.log_weights, -1)
 
     def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
-        """A code for each row of standard noise, whose first number says the component, too."""
+        """One code per row of standard noise; the first number also selects the component."""
         component, rest = divide(noise[..., :1], self.log_weights)
         chosen = component.squeeze(-1)
         rest = torch.cat([rest, noise[..., 1:]], dim=-1)
@@ -45,7 +45,7 @@ class GaussianMixture:
 
 @dataclass(frozen=True)
 class ScaleMixture:
-    """prod_j sum_k weight_k N(z_j; 0, variance_kj): a choice of component for each latent."""
+    """prod_j sum_k weight_k N(z_j; 0, variance_kj): one component for each latent."""
 
     log_variances: Float[Tensor, "components latents"]
     log_weights: Float[Tensor, "components"]
@@ -57,7 +57,7 @@ class ScaleMixture:
 
     @property
     def variance(self) -> Float[Tensor, "latents"]:
-        """The variance of each latent, over its components."""
+        """The variance of each latent over its components."""
         return (self.log_weights.exp()[:, None] * self.log_variances.exp()).sum(0)
 
     def latent_log_prob(self, z: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
@@ -71,7 +71,7 @@ class ScaleMixture:
         return self.latent_log_prob(z).sum(-1)
 
     def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
-        """A code for each row of standard noise, each number of which says the component of its latent, too."""
+        """One code per row of standard noise; each number also selects the component of its latent."""
         component, rest = divide(noise, self.log_weights)
         deviations = (0.5 * self.log_variances).exp()
         return deviations[component, torch.arange(noise.shape[-1], device=noise.device)] * rest
@@ -80,20 +80,21 @@ class ScaleMixture:
 def divide(
     noise: Float[Tensor, "*shape"], log_weights: Float[Tensor, "components"]
 ) -> tuple[Int[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-    """The component that a standard normal number falls to, and a standard normal number that knows nothing of it.
+    """Turn a standard normal number into a component and an independent standard normal number.
 
-    The number's probability, uniform on [0, 1], lies in one component's share; where in that share is uniform again.
+    The probability of the number is uniform on [0, 1] and lies in the share of one component; its position within that
+    share is uniform again.
     """
     weights = torch.softmax(log_weights.double(), 0)
     edges = weights.cumsum(0)
     probability = torch.special.ndtr(noise.double())
     component = (probability.unsqueeze(-1) >= edges[:-1]).sum(-1)
     rest = (probability - (edges - weights)[component]) / weights[component]
-    # Half a step of float64 keeps the ends of a share, which are numbers too, from becoming infinite.
+    # Half a step of float64 keeps the ends of a share from becoming infinite.
     smallest = torch.finfo(torch.float64).eps / 2
     return component, torch.special.ndtri(rest.clamp(smallest, 1 - smallest)).to(noise.dtype)
 
 
 def _for_each(components: Tensor, z: Tensor) -> Tensor:
-    """The codes once for each component."""
+    """Each code once for each component."""
     return z.unsqueeze(-2).expand(*z.shape[:-1], *components.shape)

@@ -1,4 +1,4 @@
-"""Mean, variance and covariance over chunks of any device, merged by Chan's update in float64."""
+"""Mean, variance and covariance of chunks on any device, merged by Chan's update in float64."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Moments:
         return Moments(count, self.mean + shift * share, self.scatter + other.scatter + spread)
 
     def covariance(self, correction: int = 1) -> Float[Tensor, "columns columns"]:
-        """Scatter / (count - correction): correction 1 is unbiased, 0 is that of the empirical distribution."""
+        """Scatter / (count - correction): correction 1 is unbiased, 0 that of the empirical distribution."""
         if self.count <= correction:
             raise ValueError(f"covariance needs more than {correction} rows, got {self.count}.")
         return self.scatter / (self.count - correction)
@@ -83,5 +83,5 @@ class Spread:
 
     @property
     def variance(self) -> Float[Tensor, "columns"]:
-        """The variance over the rows themselves: the sum of squares over their count, not over one less."""
+        """The variance with divisor count, not count - 1."""
         return self.squares / self.count

@@ -9,16 +9,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-BLOCK = 2**23  # numbers of one block of a matrix
-GATHERED = 2**22  # numbers of the points that are gathered at once: more leave the cache, fewer wait for threads
-TINY = 1e-140  # distances from here down have squares that underflow
-SPARE = 8  # candidates beyond k, so that the rounding of a matrix product rarely hides a neighbour
-SLACK = 1e-9  # relative error of a squared distance at which neighbours count as equally far
+BLOCK_NUMBERS = 2**23  # of one block of a matrix
+GATHERED_NUMBERS = 2**22  # of the points gathered at once: more leave the cache, fewer keep threads waiting
+MIN_SQUARABLE = 1e-140  # squares of smaller distances underflow
+SPARE_CANDIDATES = 8  # beyond k, so that the rounding of a matrix product rarely hides a neighbour
+TIE_TOLERANCE = 1e-9  # relative error of a squared distance within which neighbours count as equally distant
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Distances of each distinct point to its nearest others, nearest first, and how many duplicates were left out."""
+    """Distances from each distinct point to its nearest others, nearest first, and the number of removed duplicates."""
 
     distances: Float[Tensor, "items neighbours"]
     duplicates: int = 0
@@ -35,7 +35,7 @@ class Neighbours:
 
 
 def distinct(points: Float[Tensor, "items dimensions"]) -> Float[Tensor, "kept dimensions"]:
-    """Each point once, in the order in which they first come."""
+    """Each point once, in order of first appearance."""
     unique, place = torch.unique(points, dim=0, return_inverse=True)
     if len(unique) == len(points):
         return points
@@ -46,31 +46,31 @@ def distinct(points: Float[Tensor, "items dimensions"]) -> Float[Tensor, "kept d
 
 
 def nearest_distances(
-    points: Float[Tensor, "items dimensions"], k: int, block: int = BLOCK
+    points: Float[Tensor, "items dimensions"], k: int, block: int = BLOCK_NUMBERS
 ) -> Float[Tensor, "items neighbours"]:
-    """Distances of each point to its `k` nearest others, nearest first, in float64; `points` must be distinct.
+    """Distances from each point to its `k` nearest others, nearest first, in float64; `points` must be distinct.
 
-    Candidates come from matrix products in float32, which round away small distances; those of the candidates are
-    computed again from differences in float64. A point whose neighbours the rounding could still hide is searched
-    again with products in float64, and then, if need be, by differences to all others.
+    Candidates come from matrix products in float32, which round away small distances; distances to candidates are then
+    computed from differences in float64. Points whose neighbours rounding could hide are searched again with products
+    in float64 and then, if necessary, by differences to all others.
     """
     items = len(points)
     if not 0 < k < items:
         raise ValueError(f"k must lie in 1..{items - 1} for {items} points, got {k}.")
     found = points.new_full((items, k), math.nan, dtype=torch.float64)
     left = torch.arange(items, device=points.device)
-    # Lowered precision of float32 products, which a program may have asked for, would break the bound on rounding.
+    # The bound on rounding does not hold if the program has lowered the precision of float32 products.
     precise = torch.get_float32_matmul_precision() == "highest"
     for kind in (torch.float32, torch.float64) if precise else (torch.float64,):
         centred, scale = _centred(points, kind, block)
-        candidates, beyond = _candidates(centred, left, min(k + SPARE, items - 1), block)
+        candidates, beyond = _candidates(centred, left, min(k + SPARE_CANDIDATES, items - 1), block)
         found[left] = _distances(points, left, candidates, block).sort(1).values[:, :k]
-        certain = (found[left, -1] * scale).square() <= beyond * (1 + SLACK)
+        certain = (found[left, -1] * scale).square() <= beyond * (1 + TIE_TOLERANCE)
         left = left[~certain]
         if len(left) == 0:
             return found
     others = torch.arange(items, device=points.device)
-    for row in left.split(1):
+    for row in torch.split(left, 1):
         distances = _distances(points, row, others[others != row][None], block)
         found[row] = distances.topk(k, largest=False).values
     return found
@@ -79,21 +79,21 @@ def nearest_distances(
 def _centred(
     points: Float[Tensor, "items dimensions"], kind: torch.dtype, block: int
 ) -> tuple[Float[Tensor, "items dimensions"], float]:
-    """The points about their mean, scaled to coordinates near 1, and that scale; products then lose least.
+    """The points minus their mean, scaled to coordinates near 1, where products lose least, and the scale.
 
-    The scale is a power of two and the mean one for all, so that nothing is rounded but the differences from it.
+    The scale is a power of two, so that only the differences from the mean are rounded.
     """
-    chunks = points.split(max(1, block // points.shape[1]))
+    chunks = torch.split(points, max(1, block // points.shape[1]))
     mean = torch.stack([chunk.to(torch.float64).sum(0) / len(points) for chunk in chunks]).sum(0)
     low, high = torch.aminmax(points, dim=0)
     unit = float(torch.maximum(high - mean, mean - low).max())
     working = torch.promote_types(points.dtype, kind)
-    # Inside these exponents the scale, and what it scales, are numbers of the type.
+    # Within these exponents the scale and the scaled numbers are representable.
     most = 126 if working == torch.float32 else 1000
     scale = math.ldexp(1.0, min(max(-math.frexp(unit)[1], -most), most))
     centre = (mean * scale).to(working)
     centred = points.new_empty(points.shape, dtype=kind)
-    for chunk, into in zip(chunks, centred.split(len(chunks[0])), strict=True):
+    for chunk, into in zip(chunks, torch.split(centred, len(chunks[0])), strict=True):
         into.copy_((chunk.to(working) * scale).sub_(centre))
     return centred, scale
 
@@ -101,10 +101,10 @@ def _centred(
 def _candidates(
     centred: Float[Tensor, "items dimensions"], rows: Int[Tensor, "rows"], count: int, block: int
 ) -> tuple[Int[Tensor, "rows candidates"], Float[Tensor, "rows"]]:
-    """The others that may be nearest to each row, and a number that no squared distance to the rest is below.
+    """The points that may be nearest to each row, and a lower bound of the squared distances to all others.
 
-    Compared are lower bounds: |x|^2 + |y|^2 - 2 x.y, less what rounding can add to it, taken as 8 sqrt(dimensions)
-    roundings of the terms, far beyond what is met (Higham and Mary, 2019, bound it with certainty near 1).
+    Lower bounds are compared: |x|^2 + |y|^2 - 2 x.y minus the rounding error, taken as 8 sqrt(dimensions) roundings of
+    the terms, far more than occurs (Higham and Mary, 2019, bound it with probability near 1).
     """
     items, dimensions = centred.shape
     limits = torch.finfo(centred.dtype)
@@ -115,26 +115,26 @@ def _candidates(
     size = max(1, block // items)
     for start in range(0, len(rows), size):
         some = rows[start : start + size]
-        # Of all rows each pair need be multiplied once: what is left of the diagonal was met above it.
+        # If all rows are searched, each pair is multiplied once: entries left of the diagonal were seen above it.
         first = start if every else 0
         bounds = torch.addmm(lower[first:], centred[some], centred[first:].T, alpha=-2).add_(lower[some, None])
         bounds[torch.arange(len(some), device=some.device), some - first] = math.inf
-        nearest.meet(slice(start, start + size), bounds, first)
+        nearest.update(slice(start, start + size), bounds, first)
         if every and start + size < items:
-            nearest.meet(slice(start + size, items), bounds[:, size:].T, start)
+            nearest.update(slice(start + size, items), bounds[:, size:].T, start)
     beyond = nearest.bounds.amax(1).to(torch.float64)
     return nearest.places, torch.full_like(beyond, math.inf) if count == items - 1 else beyond
 
 
 @dataclass(frozen=True)
 class _Nearest:
-    """The smallest bounds that each row has met so far, in no order, and whose they are."""
+    """The smallest bounds of each row so far, unordered, and the points they belong to."""
 
     bounds: Float[Tensor, "rows candidates"]
     places: Int[Tensor, "rows candidates"]
 
-    def meet(self, part: slice, bounds: Float[Tensor, "some others"], first: int) -> None:
-        """Let some rows meet others, which are numbered from `first` on."""
+    def update(self, part: slice, bounds: Float[Tensor, "some others"], first: int) -> None:
+        """Take in the bounds of some rows to points that are numbered from `first`."""
         count = self.bounds.shape[1]
         new = bounds.topk(min(count, bounds.shape[1]), largest=False, sorted=False)
         both = torch.cat([self.bounds[part], new.values], 1).topk(count, largest=False, sorted=False)
@@ -148,16 +148,18 @@ def _distances(
     others: Int[Tensor, "rows others"],
     block: int,
 ) -> Float[Tensor, "rows others"]:
-    """Distances from differences in float64; the smallest in units of a coordinate, so that no square underflows."""
-    pairs = max(1, min(block, GATHERED) // points.shape[1])
+    """Distances from differences in float64; the smallest are scaled, so that no square underflows."""
+    pairs = max(1, min(block, GATHERED_NUMBERS) // points.shape[1])
     width = min(pairs, others.shape[1])
     found = torch.empty(others.shape, dtype=torch.float64, device=points.device)
-    for some, theirs, into in zip(*(part.split(max(1, pairs // width)) for part in (rows, others, found)), strict=True):
+    size = max(1, pairs // width)
+    parts = (torch.split(part, size) for part in (rows, others, found))
+    for some, theirs, into in zip(*parts, strict=True):
         ones = points[some, None].to(torch.float64)
-        for places, distances in zip(theirs.split(width, 1), into.split(width, 1), strict=True):
+        for places, distances in zip(torch.split(theirs, width, 1), torch.split(into, width, 1), strict=True):
             twos = points[places].to(torch.float64)
             distances.copy_(torch.cdist(ones, twos, compute_mode="donot_use_mm_for_euclid_dist")[:, 0])
-    for tiny in (found < TINY).nonzero().split(pairs):
+    for tiny in torch.split((found < MIN_SQUARABLE).nonzero(), pairs):
         line, column = tiny.T
         difference = points[rows[line]].to(torch.float64) - points[others[line, column]]
         largest = difference.abs().amax(1, keepdim=True)

@@ -1,10 +1,9 @@
-"""The rule that tells active, mixed and passive latents apart (Bonheme, section 6.4.1), and when collapse begins."""
+"""Rules for active, mixed and passive latents (Bonheme, section 6.4.1), and for the start of posterior collapse."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -14,9 +13,10 @@ from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIAB
 
 ALPHA = 0.1
 # Standard deviation of the mean representation above which Rolinek et al. (section 5.2) call a latent active.
-SPREAD = 0.5
-HALF = 0.5
-PATIENCE = 500  # steps in which latents may all still look like the prior they begin at
+ROLINEK_ACTIVE_SD = 0.5
+COLLAPSED_SHARE = 0.5  # of the latents that were active
+LATE_SHARE = 0.5  # of training, after which a model without active latents has collapsed
+MIN_STEPS = 500  # all latents start at the prior; no collapse is reported before this step
 
 
 def variable_type_codes(
@@ -33,7 +33,7 @@ def variable_type_codes(
     return mixed.masked_fill(active, VARIABLE_TYPES.index(ACTIVE)).masked_fill(passive, VARIABLE_TYPES.index(PASSIVE))
 
 
-def own_prior_type_codes(
+def prior_relative_type_codes(
     variance: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
     unit: Float[Tensor, "*many latents"],
     ratio: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
@@ -42,12 +42,17 @@ def own_prior_type_codes(
 ) -> Int[Tensor, "*many latents"]:
     """Positions in `VARIABLE_TYPES` under a Gaussian prior other than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2).
 
-    Active: the variance stays near 0, in units of the prior's mean variance, since the scale of a latent is free where
-    its prior is learned. Over the examples, not for each: where an active latent is near 0, so is the prior's variance,
-    which is about the squared mean. Passive: the variance of each example stays near its prior's, and the mean near the
-    prior's mean. `variance`, and `ratio`, the variance in units of the prior's own, come as mean and variance over the
-    examples, `unit` is the mean of the prior's variance, and `distance` the mean squared distance to the prior's mean,
-    in units of the prior's variance.
+    Active: the variance stays near 0 in units of the prior's mean variance, because the scale of a latent is free if
+    its prior is learned. The mean over examples is used because the prior's variance, about the squared mean, is small
+    wherever an active latent is near 0. Passive: the variance of each example stays near its prior's variance and the
+    mean near the prior's mean.
+
+    Args:
+        variance: Mean and variance over the examples of the posterior variance.
+        unit: Mean of the prior's variance.
+        ratio: Mean and variance over the examples of the posterior variance divided by the prior's.
+        distance: Mean squared distance to the prior's mean, in units of the prior's variance.
+        alpha: Tolerance.
     """
     active = variable_type_codes(variance[0] / unit, variance[1] / unit.square(), alpha) == VARIABLE_TYPES.index(ACTIVE)
     passive = (variable_type_codes(*ratio, alpha) == VARIABLE_TYPES.index(PASSIVE)) & (distance <= alpha)
@@ -60,36 +65,40 @@ def regime_rate(
     mean_variance: Float[Tensor, "*many latents"],
     spread: Float[Tensor, "*many latents"],
 ) -> Float[Tensor, "*many"]:
-    """What the polarised regime leaves of the rate (Rolinek, eq. 10): half of mean^2 - log variance - 1, when active.
+    """The rate in the polarised regime (Rolinek, eq. 10): half of mean^2 - log variance - 1 over the active latents.
 
-    That is the divergence of each active latent less half its mean variance; `spread` is the standard deviation of
+    That is the divergence of each active latent minus half its mean variance; `spread` is the standard deviation of
     the mean representation.
     """
-    return torch.where(spread > SPREAD, rate - 0.5 * mean_variance, 0.0).sum(-1)
+    return torch.where(spread > ROLINEK_ACTIVE_SD, rate - 0.5 * mean_variance, 0.0).sum(-1)
 
 
 def relative_error(rate: float, approximation: float) -> float:
-    """Delta_KL (Rolinek, eq. 30); 0 where both are 0."""
+    """Delta_KL (Rolinek, eq. 30); 0 if both are 0."""
     return abs(rate - approximation) / rate if rate > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class CollapseWatch:
-    """What must be kept of the looks so far to tell when collapse begins, once.
+    """Detects the start of posterior collapse from the counts of types during training.
 
-    That superfluous latents become passive is the polarised regime at work. Collapse is when half of those that were
-    active do, or when in the second half of training none has come to life.
+    Superfluous latents become passive in the polarised regime. Collapse means that half of the latents that were active
+    become passive, or that no latent is active in the second half of training.
+
+    Attributes:
+        most_active: The largest number of active latents so far.
+        begun: Whether collapse has begun; it is reported once.
     """
 
     most_active: int = 0
     begun: bool = False
 
-    def after(self, counts: Mapping[str, Any], step: int, steps: int | float) -> tuple[CollapseWatch, str | None]:
-        """The watch after one more look, at `step` of `steps`, and what happened if collapse began with it."""
+    def after(self, counts: Mapping[str, int], step: int, steps: int | float) -> tuple[CollapseWatch, str | None]:
+        """The watch after the counts at `step` of `steps`, and what happened if collapse begins there."""
         used, most = counts[ACTIVE] + counts[MIXED], max(counts[ACTIVE], self.most_active)
-        never = most == used == 0 and step >= max(HALF * steps, PATIENCE)
-        begins = not self.begun and (never or (most > 0 and used <= HALF * most))
-        what = "no latent has come to life" if never else f"{most - used} of {most} active latents became passive"
+        never = most == used == 0 and step >= max(LATE_SHARE * steps, MIN_STEPS)
+        begins = not self.begun and (never or (most > 0 and used <= COLLAPSED_SHARE * most))
+        what = "no latent has become active" if never else f"{most - used} of {most} active latents became passive"
         return CollapseWatch(most, self.begun or begins), what if begins else None
 
 
@@ -97,6 +106,6 @@ def collapse_sentence(what: str, step: int, setting: str = "") -> str:
     """What happened, in which training, why, and what to change."""
     return (
         f"posterior collapse begins at step {step}{f' ({setting})' if setting else ''}: {what}, because the rate "
-        "outweighs the reconstruction. Lower the weight of the rate, raise it slowly (warm-up), leave it some free "
-        "bits, or ask for fewer latents."
+        "outweighs the reconstruction. Lower the weight of the rate, raise it slowly (warm-up), allow some free "
+        "bits, or use fewer latents."
     )

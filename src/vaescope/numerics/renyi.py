@@ -1,8 +1,7 @@
 """Matrix-based Rényi entropy of items under an RBF kernel, in bits (Bonheme, appendix D.2, eq. D.2-D.5).
 
-Everything is computed in float64 on the device of the items, on accelerators too: the products of a block of 1000
-images take well under a second even where float64 is slow, and the differences of entropies that are compared are of
-the order of 0.01 between terms of the order of 10.
+Everything is computed in float64 on the device of the items, because differences of 0.01 between entropies of 10
+matter; the products of 1000 images take well under a second even on GPUs with slow float64.
 """
 
 from __future__ import annotations
@@ -24,18 +23,19 @@ def gram(rows: Float[Tensor, "items columns"]) -> Float[Tensor, "items items"]:
 def silverman(rows: Float[Tensor, "items columns"]) -> float:
     """s = sd h^(-1/(4+m)) for h items of m numbers.
 
-    The standard deviation is that of all h m entries of the matrix about their one mean, divided by h m and not by one
-    less: so the thesis' code takes it. It is 0 only where all entries are equal.
+    As in the thesis' code, sd is the standard deviation of all h m entries about their common mean, with divisor h m.
+    It is 0 only if all entries are equal.
     """
     items, columns = rows.shape
-    # About the first entry, so that equal entries have a deviation of exactly 0 and a large offset costs no digits.
+    # Relative to the first entry, so that equal entries deviate by exactly 0 and a large offset costs no digits.
     shifted, unit = _in_units(rows.to(torch.float64) - rows[0, 0].to(torch.float64))
-    return float(shifted.std(correction=0)) * unit * items ** (-1 / (4 + columns))
+    shrinkage: float = items ** (-1 / (4 + columns))
+    return float(shifted.std(correction=0)) * unit * shrinkage
 
 
 def rbf(rows: Float[Tensor, "items columns"], bandwidth: float) -> Float[Tensor, "items items"]:
     """K_ij = exp(-|x_i - x_j|^2 / (2 s^2)) (eq. D.5); with s = 0, its limit: 1 for equal items, 0 for others."""
-    # About the first item, so that equal items are exactly 0, and then about the mean, where products lose least.
+    # Relative to the first item, so that equal items are exactly 0, then to the mean, where products lose least.
     shifted, unit = _in_units(rows.to(torch.float64) - rows[0].to(torch.float64))
     centred = shifted - shifted.mean(0)
     squares = centred.square().sum(1)
@@ -55,8 +55,8 @@ def normalised(kernel: Float[Tensor, "items items"]) -> Float[Tensor, "items ite
 def entropy(matrix: Float[Tensor, "items items"], alpha: float = 2.0) -> float:
     """S_alpha(A) = log2(sum_i lambda_i^alpha) / (1 - alpha), lambda the eigenvalues of A (eq. D.2).
 
-    Between 0, for items that are all equal, and log2 h, for items far apart. At alpha = 1 it is the limit,
-    -sum_i lambda_i log2 lambda_i. At alpha = 2 the sum is the squared Frobenius norm, and no eigenvalue is computed.
+    It lies between 0, for equal items, and log2 h, for distant items. At alpha = 1 it is the limit,
+    -sum_i lambda_i log2 lambda_i. At alpha = 2 the sum is the squared Frobenius norm; no eigenvalue is computed.
     """
     alpha = finite_number("alpha", alpha, above=0)
     matrix = matrix.to(torch.float64)
@@ -64,7 +64,7 @@ def entropy(matrix: Float[Tensor, "items items"], alpha: float = 2.0) -> float:
         bits = -math.log2(float(matrix.square().sum()))
     else:
         values = torch.linalg.eigvalsh(matrix)
-        # Eigenvalues that rounding alone can make would count for much at a small alpha.
+        # Eigenvalues due to rounding would matter at a small alpha.
         values = values[values > len(values) * torch.finfo(torch.float64).eps]
         if alpha == 1:
             bits = float(torch.special.entr(values).sum()) / math.log(2)
@@ -84,13 +84,13 @@ def mutual_information(
 ) -> float:
     """I_alpha(A, B) = S_alpha(A) + S_alpha(B) - S_alpha(A, B) (eq. D.4).
 
-    At most the smaller of the two entropies; for items that are near in one where they are far in the other it can
-    fall below 0.
+    It is at most the smaller of the two entropies, and can be negative if items are close in one matrix and distant in
+    the other.
     """
     return entropy(one, alpha) + entropy(two, alpha) - joint_entropy(one, two, alpha)
 
 
 def _in_units(rows: Float[Tensor, "items columns"]) -> tuple[Float[Tensor, "items columns"], float]:
-    """The rows in units of their largest entry, whose squares neither overflow nor underflow, and that unit."""
+    """The rows divided by their largest entry, so that squares neither overflow nor underflow, and that entry."""
     unit = float(rows.abs().max()) or 1.0
     return rows / unit, unit

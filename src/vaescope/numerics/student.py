@@ -1,4 +1,4 @@
-"""The product of Student-t distributions: its density, and samples that are functions of normal noise."""
+"""Products of Student-t distributions: density, and samples as functions of normal noise."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from torch import Tensor
 
 from vaescope.numerics import gaussian
 
-REACH = 8.0  # standard deviations of noise; farther out is less likely than 1 in 10^14
-NODES = 1025
+MAX_NOISE = 8.0  # standard deviations; larger noise has a probability below 1e-14
+TABLE_NODES = 1025
 
 
 def log_normaliser(degrees: float) -> float:
-    """What makes the density of a Student-t integrate to 1; stable for large degrees of freedom, too."""
+    """Log of the normaliser of the Student-t density; stable for large degrees of freedom, too."""
     from scipy.special import betaln
 
     return -float(betaln(degrees / 2, 0.5)) - 0.5 * math.log(degrees)
 
 
 def quantile_table(degrees: float) -> Float[Tensor, "two nodes"]:
-    """asinh of the Student-t quantile that has the same probability below it as a normal number, and its slope.
+    """Table of the map from a normal number to the Student-t quantile of the same probability.
 
-    Rows: value and slope at `NODES` equal steps of the normal number from 0 to `REACH`; below 0 it is odd. The asinh
-    keeps heavy tails, which grow exponentially, within reach of a cubic.
+    Rows: asinh of the quantile, and its slope, at `TABLE_NODES` equal steps from 0 to `MAX_NOISE`; the map is odd.
+    asinh makes heavy tails, which grow exponentially, smooth enough for a cubic.
     """
     from scipy.special import betaincinv, erf, erfc
 
-    normal = np.linspace(0, REACH, NODES)
-    # t^2 / (degrees + t^2) has a beta distribution; each tail is inverted from its own side, where it is exact.
+    normal = np.linspace(0, MAX_NOISE, TABLE_NODES)
+    # t^2 / (degrees + t^2) has a beta distribution; each tail is inverted from the side on which it is exact.
     inner = betaincinv(0.5, degrees / 2, erf(normal / math.sqrt(2)))
     outer = betaincinv(degrees / 2, 0.5, erfc(normal / math.sqrt(2)))
     near = normal < 1
@@ -59,7 +59,7 @@ class StudentProduct:
 
     @property
     def variance(self) -> Float[Tensor, "latents"]:
-        """degrees / (degrees - 2); infinite from two degrees of freedom down."""
+        """degrees / (degrees - 2); infinite for at most two degrees of freedom."""
         value = self.degrees / (self.degrees - 2) if self.degrees > 2 else math.inf
         return torch.where(self.mask > 0, value, torch.ones_like(self.mask))
 
@@ -74,15 +74,15 @@ class StudentProduct:
         return self.latent_log_prob(z).sum(-1)
 
     def sample(self, noise: Float[Tensor, "*batch latents"]) -> Float[Tensor, "*batch latents"]:
-        """A code for each row of standard normal noise, each latent the quantile of its own column."""
+        """One code per row of standard normal noise; each latent is the quantile of its column."""
         return torch.where(self.mask > 0, _quantile(noise, self.table.to(noise.dtype)), noise)
 
 
 def _quantile(noise: Tensor, table: Tensor) -> Tensor:
     """Cubic Hermite interpolation between the nodes of the table."""
-    step = REACH / (NODES - 1)
-    place = noise.abs().clamp(max=REACH) / step
-    left = place.floor().clamp(max=NODES - 2)
+    step = MAX_NOISE / (TABLE_NODES - 1)
+    place = noise.abs().clamp(max=MAX_NOISE) / step
+    left = place.floor().clamp(max=TABLE_NODES - 2)
     part, index = place - left, left.long()
     value, next_value = table[0][index], table[0][index + 1]
     slope, next_slope = table[1][index] * step, table[1][index + 1] * step

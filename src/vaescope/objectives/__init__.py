@@ -10,7 +10,8 @@ from vaescope.objectives.factor import Factor
 from vaescope.objectives.maximum_entropy import MaximumEntropy
 from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
-from vaescope.objectives.strengths import in_words, strengths, with_strengths
+from vaescope.objectives.scheduled import ScheduledObjective
+from vaescope.objectives.strengths import form, in_words, strengths, strengths_in_use, with_strengths
 from vaescope.objectives.terms import Terms
 
 __all__ = [
@@ -25,8 +26,11 @@ __all__ = [
     "Factor",
     "MaximumEntropy",
     "Objective",
+    "ScheduledObjective",
     "Terms",
+    "form",
     "in_words",
     "strengths",
+    "strengths_in_use",
     "with_strengths",
 ]

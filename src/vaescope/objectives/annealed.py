@@ -1,4 +1,4 @@
-"""The annealed VAE: a rate that is held at a capacity, which grows while training (Bonheme, eq. 4.26)."""
+"""The annealed VAE: the rate is held at a capacity that grows during training (Bonheme, eq. 4.26)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
 @OBJECTIVES.register("annealed", summary="reconstruction + gamma |KL - C(t)|", source="Bonheme, eq. 4.26")
 @dataclass(frozen=True)
-class Annealed(Objective):
-    """-E[log p(x|z)] + gamma |KL(q(z|x) || p(z)) - C|, C rising in even steps to its most.
+class Annealed(ScheduledObjective):
+    """-E[log p(x|z)] + gamma |KL(q(z|x) || p(z)) - C|, with C rising linearly.
 
-    The divergence is compared with C as the mean of the batch, as in disentanglement_lib; single examples may lie
-    on either side. A deterministic code has no rate to hold, and costs its reconstruction.
+    The mean divergence of the batch is compared with C, as in disentanglement_lib; single examples may lie on either
+    side. For a deterministic code, only the reconstruction counts.
 
     Attributes:
         gamma: Weight of the distance to the capacity (alpha in eq. 4.26).
-        capacity: The last value of C, in nats.
-        steps: Steps in which C rises from 0 to it.
+        capacity: The final value of C, in nats.
+        steps: Steps over which C rises from 0 to `capacity`.
     """
 
     gamma: float | Tensor = 1000.0

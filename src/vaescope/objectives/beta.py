@@ -9,16 +9,16 @@ from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
 @OBJECTIVES.register("beta", summary="reconstruction + beta KL; beta = 1 is the ELBO", source="Bonheme, eq. 4.25")
 @dataclass(frozen=True)
-class Beta(Objective):
-    """-E[log p(x|z)] + beta KL(q(z|x) || p(z)); a deterministic code has no rate."""
+class Beta(ScheduledObjective):
+    """-E[log p(x|z)] + beta KL(q(z|x) || p(z)); the rate of a deterministic code is 0."""
 
     beta: float | Tensor = 1.0
 

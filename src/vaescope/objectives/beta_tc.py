@@ -1,9 +1,8 @@
-"""The beta-TC VAE: the part of the rate that is total correlation weighs more (Bonheme, eq. 4.28 and 4.29)."""
+"""The beta-TC VAE: the total correlation in the rate has a weight beta (Bonheme, eq. 4.28 and 4.29)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,9 +12,10 @@ from vaescope.errors import unknown_name
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics import gaussian
 from vaescope.numerics.aggregate import ESTIMATORS, Estimator, aggregate
+from vaescope.numerics.distributions import Distribution
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
@@ -24,17 +24,17 @@ from vaescope.objectives.terms import Terms
     "beta_tc", summary="reconstruction + KL + (beta - 1) TC by minibatches", source="Bonheme, eq. 4.29"
 )
 @dataclass(frozen=True)
-class BetaTC(Objective):
+class BetaTC(ScheduledObjective):
     """-E[log p(x|z)] + KL(q(z|x) || p(z)) + (beta - 1) KL(q(z) || prod_j q(z_j)); beta = 1 is the negative ELBO.
 
-    The history shows the rate taken apart (Chen et al., 2018, eq. 2): index-code mutual information, total
-    correlation and dimension-wise rate, by the same sample z; they add up to log q(z|x) - log p(z) at that sample.
-    A deterministic code has none of them.
+    The history has the decomposition of the rate (Chen et al., 2018, eq. 2) into index-code mutual information, total
+    correlation and dimension-wise rate at the sample z; they add up to log q(z|x) - log p(z). They are 0 for a
+    deterministic code.
 
     Attributes:
         beta: Weight of the total correlation.
-        estimator: How a batch stands for q(z): `weighted` (eq. 4.29), `stratified` (unbiased) or `plain`
-            (disentanglement_lib). Between `weighted` and `plain` only constants differ, so they train alike.
+        estimator: How q(z) is estimated from a batch: `weighted` (eq. 4.29), `stratified` (unbiased) or `plain`
+            (disentanglement_lib). `weighted` and `plain` differ by a constant, so they give the same training.
     """
 
     beta: float | Tensor = 6.0
@@ -48,8 +48,10 @@ class BetaTC(Objective):
 
     def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         rate = self.rate(result, context)
-        parts = (torch.zeros_like(rate),) * 3 if result.prior is None else self._parts(result, context)
-        information, correlation, dimensions = parts
+        zero = torch.zeros_like(rate)
+        information, correlation, dimensions = (
+            (zero, zero, zero) if result.prior is None else self._parts(result, result.prior, context)
+        )
         values = {
             "reconstruction": self.reconstruction(x, result),
             "rate": rate,
@@ -60,10 +62,9 @@ class BetaTC(Objective):
         shown = {"index_code_information": 0.0, "dimension_wise_rate": 0.0}
         return Terms(values, {"reconstruction": 1.0, "rate": 1.0, "total_correlation": self.beta - 1, **shown})
 
-    def _parts(self, result: ForwardPass, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        prior: Any = result.prior
+    def _parts(self, result: ForwardPass, prior: Distribution, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         found = aggregate(result.posterior, result.z, context.items, self.estimator)
-        # Latents that are not in use are N(0, 1) to the posterior and to the prior, and no part of the code.
+        # Latents that are not in use are N(0, 1) in the posterior and in the prior, and no part of the code.
         unused = gaussian.log_density(result.z, torch.zeros_like(result.z), torch.zeros_like(result.z))
         unused = (unused * (1 - context.mask)).sum(-1)
         product = (found.marginals * context.mask).sum(-1)

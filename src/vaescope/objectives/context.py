@@ -1,4 +1,4 @@
-"""What an objective may look at beside the batch and the pass."""
+"""Extra inputs to an objective."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Context:
-    """The step, the number of training items, the latents in use, and the noise that the objective asked for.
+    """What an objective may use in addition to the batch and the forward pass.
 
-    `judge(z, frozen)` asks the critic of an objective that has one, without or with a gradient to it.
+    Attributes:
+        step: Number of steps done.
+        items: Number of training items.
+        mask: 1 for each latent in use.
+        noise: The noise streams that the objective asks for.
+        critic: `critic(z, frozen)` gives the outputs of the objective's critic; with `frozen`, gradients do not reach
+            the critic. None for an objective without a critic.
     """
 
     step: Int[Tensor, ""]
     items: int
     mask: Float[Tensor, "latents"]
     noise: Mapping[str, Tensor] = field(default_factory=dict)
-    judge: Callable[[Tensor, bool], Tensor] | None = None
+    critic: Callable[[Tensor, bool], Tensor] | None = None

@@ -1,9 +1,9 @@
-"""The decomposition objective: overlap by beta, match of aggregate and prior by alpha (Mathieu et al., eq. 7)."""
+"""The decomposition objective: beta controls overlap, alpha the match of q(z) and p(z) (Mathieu et al., eq. 7)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -12,11 +12,11 @@ from torch import Tensor
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.aggregate import log_mixture
-from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.numerics.distributions import DiagonalGaussian, Distribution
 from vaescope.numerics.mmd import latent_mmd
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
@@ -29,16 +29,16 @@ NOISE = "objective/prior"
     "decomposition", summary="reconstruction + beta KL + alpha D(q(z), p(z))", source="Mathieu et al., eq. 7"
 )
 @dataclass(frozen=True)
-class Decomposition(Objective):
+class Decomposition(ScheduledObjective):
     """-E[log p(x|z)] + beta KL(q(z|x) || p(z)) + alpha D(q(z), p(z)); alpha = 0 is the beta-VAE.
 
-    A deterministic code has no prior to be compared with, and costs its reconstruction.
+    For a deterministic code, which has no prior, only the reconstruction counts.
 
     Attributes:
         alpha: Weight of the divergence between the aggregate posterior and the prior.
         beta: Weight of the rate.
-        divergence: `mmd`, between the marginals of the batch's codes and of as many from the prior, summed over
-            latents; or `kl`, KL(p(z) || q(z)) at codes from the prior, q(z) being the mean over the batch.
+        divergence: `mmd`: between the codes of the batch and as many codes from the prior, latent by latent, summed;
+            or `kl`: KL(p(z) || q(z)) at codes from the prior, with q(z) the mean over the batch.
     """
 
     alpha: float | Tensor = 1.0
@@ -60,24 +60,25 @@ class Decomposition(Objective):
         values = {
             "reconstruction": self.reconstruction(x, result),
             "rate": rate,
-            "divergence": torch.zeros_like(rate) if result.prior is None else self._divergence(result, context),
+            "divergence": torch.zeros_like(rate)
+            if result.prior is None
+            else self._divergence(result, result.prior, context),
         }
         return Terms(values, {"reconstruction": 1.0, "rate": self.beta, "divergence": self.alpha})
 
-    def _divergence(self, result: ForwardPass, context: Context) -> Float[Tensor, "batch"]:
-        prior: Any = result.prior
+    def _divergence(self, result: ForwardPass, prior: Distribution, context: Context) -> Float[Tensor, "batch"]:
         codes = _codes(prior, context.noise[NOISE]) * context.mask
         if self.divergence == "kl":
-            # Latents that are not in use are N(0, 1) to both, and cancel.
+            # Latents that are not in use are N(0, 1) in both, and cancel.
             return log_mixture(prior, codes) - log_mixture(result.posterior, codes)
         if len(codes) < 2:
             raise ConfigurationError("divergence 'mmd' compares pairs of items, so batch must be at least 2, got 1.")
         return (latent_mmd(result.z, codes) * context.mask).sum().expand(len(codes))
 
 
-def _codes(prior: Any, noise: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
+def _codes(prior: Distribution, noise: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
     """A code from the prior for each row of noise."""
     if isinstance(prior, DiagonalGaussian):
-        # One Gaussian for all items has no rows, and gives a code only for one row of noise.
+        # A Gaussian for all items has no rows, and gives a code for one row of noise only.
         prior = DiagonalGaussian(prior.mean.expand_as(noise), prior.log_variance.expand_as(noise))
     return prior.sample(noise)

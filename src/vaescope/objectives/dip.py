@@ -1,33 +1,33 @@
-"""DIP-VAE I and II: the covariance of the codes is drawn to the identity (Bonheme, eq. 4.30)."""
+"""DIP-VAE I and II: a penalty draws the covariance of the codes to the identity (Bonheme, eq. 4.30)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.numerics.distributions import Distribution, FullGaussian
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 
 @dataclass(frozen=True)
-class DIP(Objective):
-    """The negative ELBO + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; a variant says which Cov.
+class DIP(ScheduledObjective):
+    """The negative ELBO + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2.
 
-    Covariances are those of the batch itself (divisor: its size), as in disentanglement_lib. A deterministic code
-    has no prior whose moments it could match, and costs its reconstruction.
+    Cov is the covariance over the batch (divisor: its size), as in disentanglement_lib; subclasses choose of what. For
+    a deterministic code, which has no prior, only the reconstruction counts.
 
     Attributes:
         lambda_off_diagonal: Weight of the covariances.
-        lambda_diagonal: Weight of the variances' distance to 1; by default `ratio` times the other.
+        lambda_diagonal: Weight of the distance of the variances to 1; default: `ratio` times the other weight.
     """
 
     ratio: ClassVar[float]
@@ -41,8 +41,8 @@ class DIP(Objective):
             object.__setattr__(self, "lambda_diagonal", self.ratio * self.lambda_off_diagonal)
         require(self, "lambda_diagonal", at_least=0)
 
-    def covariance(self, posterior: Any) -> Float[Tensor, "latents latents"]:
-        """What is drawn to the identity."""
+    def covariance(self, posterior: Distribution) -> Float[Tensor, "latents latents"]:
+        """The covariance that is drawn to the identity."""
         raise NotImplementedError
 
     def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
@@ -59,8 +59,9 @@ class DIP(Objective):
             "off_diagonal": off_diagonal,
             "diagonal": diagonal,
         }
-        strengths: dict[str, Any] = {"off_diagonal": self.lambda_off_diagonal, "diagonal": self.lambda_diagonal}
-        return Terms(values, {"reconstruction": 1.0, "rate": 1.0, **strengths})
+        assert self.lambda_diagonal is not None  # set by __post_init__
+        penalties = {"off_diagonal": self.lambda_off_diagonal, "diagonal": self.lambda_diagonal}
+        return Terms(values, {"reconstruction": 1.0, "rate": 1.0, **penalties})
 
 
 @OBJECTIVES.register(
@@ -68,11 +69,11 @@ class DIP(Objective):
 )
 @dataclass(frozen=True)
 class DIPI(DIP):
-    """DIP-VAE I: Cov is that of the means, Cov[mu]; the diagonal weighs ten times the rest by default."""
+    """DIP-VAE I: Cov is that of the means, Cov[mu]; default weight of the diagonal: ten times the other."""
 
     ratio = 10.0
 
-    def covariance(self, posterior: Any) -> Float[Tensor, "latents latents"]:
+    def covariance(self, posterior: Distribution) -> Float[Tensor, "latents latents"]:
         return of_means(posterior)
 
 
@@ -81,17 +82,17 @@ class DIPI(DIP):
 )
 @dataclass(frozen=True)
 class DIPII(DIP):
-    """DIP-VAE II: Cov is that of the sampled codes, Cov[mu] + E[Sigma]; the diagonal weighs as the rest by default."""
+    """DIP-VAE II: Cov is that of the sampled codes, Cov[mu] + E[Sigma]; default weights are equal."""
 
     ratio = 1.0
 
-    def covariance(self, posterior: Any) -> Float[Tensor, "latents latents"]:
-        if isinstance(posterior, DiagonalGaussian):
-            return of_means(posterior) + torch.diag(posterior.variance.mean(0))
-        return of_means(posterior) + posterior.covariance.mean(0)
+    def covariance(self, posterior: Distribution) -> Float[Tensor, "latents latents"]:
+        if isinstance(posterior, FullGaussian):
+            return of_means(posterior) + posterior.covariance.mean(0)
+        return of_means(posterior) + torch.diag(posterior.variance.mean(0))
 
 
-def of_means(posterior: Any) -> Float[Tensor, "latents latents"]:
+def of_means(posterior: Distribution) -> Float[Tensor, "latents latents"]:
     """The covariance of the posterior means over the batch."""
     centred = posterior.mean - posterior.mean.mean(0)
     return centred.T @ centred / len(centred)

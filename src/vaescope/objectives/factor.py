@@ -1,4 +1,4 @@
-"""FactorVAE (Bonheme, eq. 4.28; Kim and Mnih, 2018): a critic tells codes from codes whose latents were shuffled."""
+"""FactorVAE (Bonheme, eq. 4.28; Kim and Mnih, 2018): a critic separates codes from codes with shuffled latents."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from vaescope.errors import ConfigurationError
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.nets.sizes import check_sizes
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
 SHUFFLE = "objective/shuffle"
-SLOPE = 0.2
+CRITIC_SLOPE = 0.2
 
 
 @OBJECTIVES.register("factor", summary="reconstruction + KL + gamma TC by a critic", source="Bonheme, eq. 4.28")
 @dataclass(frozen=True)
-class Factor(Objective):
-    """Reconstruction + rate + gamma TC, the total correlation being what the critic's two logits differ by.
+class Factor(ScheduledObjective):
+    """Reconstruction + rate + gamma TC; the total correlation is the difference of the critic's two logits.
 
-    The critic (6 layers of 1000, LeakyReLU .2, as in disentanglement_lib) learns at every step from the same codes: the
-    model's gradient does not reach it, nor its own the model. Its loss, `critic`, is kept in the history.
+    The critic (6 layers of 1000, LeakyReLU .2, as in disentanglement_lib) learns at every step from the same codes.
+    The gradient of the model does not reach the critic, nor the reverse. The history has its loss as `critic`.
 
     Attributes:
         gamma: Weight of the total correlation.
-        critic_rate: The critic's learning rate; its Adam has the moments .5 and .9.
-        critic_widths: Units of its layers.
+        critic_rate: Learning rate of the critic, whose Adam has beta1 = .5 and beta2 = .9.
+        critic_widths: Units of the layers of the critic.
     """
 
     gamma: float | Tensor = 10.0
@@ -49,36 +49,36 @@ class Factor(Objective):
         check_sizes("critic_widths", self.critic_widths)
 
     def noise(self, latents: int) -> dict[str, int]:
-        """Numbers whose order shuffles each latent over the batch."""
+        """Numbers whose ranks shuffle each latent over the batch."""
         return {SHUFFLE: latents}
 
     def critic(self, latents: int) -> nn.Module:
-        """Codes -> two logits: as they come, or shuffled."""
+        """Codes -> two logits, genuine and shuffled."""
         widths = (latents, *self.critic_widths)
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):
-            layers += [nn.Linear(before, after), nn.LeakyReLU(SLOPE)]
+            layers += [nn.Linear(before, after), nn.LeakyReLU(CRITIC_SLOPE)]
         return nn.Sequential(*layers, nn.Linear(widths[-1], 2))
 
     def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         reconstruction, rate = self.reconstruction(x, result), self.rate(result, context)
-        if context.judge is None:
-            raise ConfigurationError("the objective factor needs its critic: train it with fit or a Trainer.")
+        if context.critic is None:
+            raise ConfigurationError("objective 'factor' needs its critic, got none. Train with fit or a Trainer.")
         if result.prior is None:
             correlation, critic = torch.zeros_like(rate), torch.zeros_like(rate)
         else:
-            logits = context.judge(result.z, True)
+            logits = context.critic(result.z, True)
             correlation = logits[:, 0] - logits[:, 1]
-            critic = critic_loss(context.judge, result.z.detach(), context.noise[SHUFFLE])
+            critic = critic_loss(context.critic, result.z.detach(), context.noise[SHUFFLE])
         values = {"reconstruction": reconstruction, "rate": rate, "total_correlation": correlation, "critic": critic}
         return Terms(values, {"reconstruction": 1.0, "rate": 1.0, "total_correlation": self.gamma, "critic": 1.0})
 
 
 def critic_loss(
-    judge: Callable[[Tensor, bool], Tensor], z: Float[Tensor, "batch latents"], noise: Float[Tensor, "batch latents"]
+    critic: Callable[[Tensor, bool], Tensor], z: Float[Tensor, "batch latents"], noise: Float[Tensor, "batch latents"]
 ) -> Float[Tensor, "batch"]:
-    """The cross-entropy of telling codes from codes with latents shuffled over the batch (Kim and Mnih, alg. 1)."""
+    """The cross-entropy of codes against codes with latents shuffled over the batch (Kim and Mnih, alg. 1)."""
     shuffled = torch.gather(z, 0, noise.argsort(0))
-    genuine = log_softmax(judge(z, False), dim=1)[:, 0]
-    permuted = log_softmax(judge(shuffled, False), dim=1)[:, 1]
+    genuine = log_softmax(critic(z, False), dim=1)[:, 0]
+    permuted = log_softmax(critic(shuffled, False), dim=1)[:, 1]
     return -0.5 * (genuine + permuted)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.numerics.distributions import DiagonalGaussian
+from vaescope.numerics.distributions import DiagonalGaussian, Distribution, FullGaussian
 from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
 from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
 
@@ -22,13 +21,13 @@ from vaescope.objectives.terms import Terms
     "maximum_entropy", summary="the beta-VAE as an ELBO with an entropy bonus", source="Mathieu et al., eq. 5"
 )
 @dataclass(frozen=True)
-class MaximumEntropy(Objective):
+class MaximumEntropy(ScheduledObjective):
     """-E[log p(x|z)] + KL(q(z|x) || p(z)) - (beta - 1)/2 log |S(x)|, S the covariance of q(z|x).
 
-    For a Gaussian prior of mean 0 and a Gaussian posterior it is the beta-VAE's objective up to a constant once the
-    latent space is scaled by sqrt(beta): mean and standard deviation of the posterior times it, z divided by it
-    before the decoder (corollary 1). With other priors it is an objective of its own. beta = 1 is the negative ELBO;
-    a deterministic code has no entropy, and costs its reconstruction.
+    For a Gaussian prior with mean 0 and a Gaussian posterior, it equals the objective of the beta-VAE up to a constant
+    if the latent space is scaled by sqrt(beta): mean and standard deviation of the posterior are multiplied by it, and
+    z is divided by it before the decoder (corollary 1). With other priors the two differ. beta = 1 is the negative
+    ELBO. For a deterministic code, only the reconstruction counts.
     """
 
     beta: float | Tensor = 4.0
@@ -44,8 +43,10 @@ class MaximumEntropy(Objective):
         return Terms(values, {"reconstruction": 1.0, "rate": 1.0, "log_volume": 1 - self.beta})
 
 
-def log_volume(posterior: Any) -> Float[Tensor, "batch"]:
-    """log |S| / 2: the entropy, but for a constant; 0 from latents of variance 1, as those not in use are."""
+def log_volume(posterior: Distribution) -> Float[Tensor, "batch"]:
+    """log |S| / 2: the entropy up to a constant; latents that are not in use have variance 1 and add 0."""
     if isinstance(posterior, DiagonalGaussian):
         return 0.5 * posterior.log_variance.sum(-1)
-    return posterior.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    if isinstance(posterior, FullGaussian):
+        return posterior.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return 0.5 * posterior.variance.log().sum(-1)

@@ -1,71 +1,34 @@
-"""What all objectives share: the reconstruction, the rate, and the schedules that ease the rate in."""
+"""The contract of an objective: named terms for each example, whose weighted sum is the loss."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.numerics.divergence import latent_rate
 from vaescope.objectives.context import Context
-from vaescope.objectives.strengths import require
 from vaescope.objectives.terms import Terms
+from vaescope.registry import Part
 
-RECONSTRUCTION = "reconstruction"
 
+@runtime_checkable
+class Objective(Part, Protocol):
+    """What training minimises.
 
-@dataclass(frozen=True, kw_only=True)
-class Objective:
-    """A subclass says in `terms` what is added up; `warm_up` and `free_bits` then work on it, too.
-
-    Attributes:
-        warm_up: Steps over which the weight of everything but the reconstruction rises from 0 to its own.
-        free_bits: Nats of the mean rate of each latent that cost nothing (Kingma et al., 2016, eq. 15).
+    Fields that are numbers are its strengths: members of an ensemble may differ in them, and during training they are
+    tensors. All other fields are the same for all members.
     """
 
-    warm_up: float | Tensor = 0.0
-    free_bits: float | Tensor = 0.0
-
-    def __post_init__(self) -> None:
-        require(self, "warm_up", at_least=0)
-        require(self, "free_bits", at_least=0)
-
     def noise(self, latents: int) -> dict[str, int]:
-        """The streams of standard normal noise that this objective asks for, and how many columns each has."""
-        return {}
+        """The streams of standard normal noise that `__call__` reads from the context, and the columns of each."""
+        ...
 
     def critic(self, latents: int) -> nn.Module | None:
-        """A net that is trained beside the model, on codes of so many latents; most objectives have none."""
-        return None
-
-    def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
-        """The named terms and their weights."""
-        raise NotImplementedError
+        """A net that is trained together with the model, on codes with `latents` latents; None for most objectives."""
+        ...
 
     def __call__(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
-        terms = self.terms(x, result, context)
-        ramp = self._ramp(context)
-        weights = {name: weight if name == RECONSTRUCTION else ramp * weight for name, weight in terms.weights.items()}
-        return Terms(terms.values, weights)
-
-    def reconstruction(self, x: Float[Tensor, "batch ..."], result: ForwardPass) -> Float[Tensor, "batch"]:
-        """-log p(x|z) of each example."""
-        return -result.likelihood.log_prob(x)
-
-    def rate(self, result: ForwardPass, context: Context) -> Float[Tensor, "batch"]:
-        """KL(q(z|x) || p(z)) of each example, less the free bits; 0 for a deterministic code, which has none."""
-        if result.prior is None:
-            return torch.zeros_like(result.z[:, 0])
-        rates = latent_rate(result.posterior, result.prior, result.z)
-        free = torch.as_tensor(self.free_bits, dtype=rates.dtype, device=rates.device)
-        # A free latent still counts what is free, and has no gradient, as max(mean rate, free bits) has.
-        spared = (rates.mean(0) < free) & (free > 0)
-        room = free * (context.mask if rates.shape[1] == len(context.mask) else 1.0)
-        return torch.where(spared, room, rates).sum(1)
-
-    def _ramp(self, context: Context) -> Tensor:
-        steps = torch.as_tensor(self.warm_up, dtype=torch.float32, device=context.step.device)
-        return ((context.step + 1) / steps.clamp(min=1.0)).clamp(max=1.0)
+        """The named terms of a batch and their weights."""
+        ...

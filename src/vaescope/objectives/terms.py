@@ -1,4 +1,4 @@
-"""What an objective returns: named terms for each example, and how they add up to a loss."""
+"""The result of an objective: named terms for each example and their weights in the loss."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Terms:
-    """`values[name]` holds one number for each example; the loss is the batch mean of their weighted sum."""
+    """One number for each example and name; the loss is the batch mean of their weighted sum."""
 
     values: dict[str, Float[Tensor, "batch"]]
     weights: dict[str, float | Tensor]
 
     @property
     def loss(self) -> Float[Tensor, ""]:
-        """What is minimised."""
+        """The number that training minimises."""
         return torch.stack([self.weights[name] * value for name, value in self.values.items()]).sum(0).mean()
 
     def means(self) -> dict[str, Float[Tensor, ""]]:

@@ -12,7 +12,7 @@ from vaescope.posteriors.posterior import Posterior
 from vaescope.posteriors.registry import POSTERIORS
 
 
-@POSTERIORS.register("diagonal", summary="independent Gaussians", source="Bonheme, eq. 2.16")
+@POSTERIORS.register("diagonal", summary="independent Gaussians", source="Bonheme, section 3.3")
 @dataclass(frozen=True)
 class Diagonal(Posterior):
     """A Gaussian with a diagonal covariance."""
@@ -25,7 +25,7 @@ class Diagonal(Posterior):
 class DiagonalHead(nn.Module):
     """Two affine heads, one for the mean and one for the log-variance.
 
-    Latents outside the mask are set to N(0, 1), so that they equal a standard prior and cost nothing.
+    Latents outside the mask are N(0, 1), as in a standard prior, so their rate is 0.
     """
 
     def __init__(self, features: int, latents: int) -> None:

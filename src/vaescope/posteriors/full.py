@@ -1,4 +1,4 @@
-"""q(z|x) = N(mean(x), A(x) A(x)^T): the posterior of beta-VAE_Sigma (Rolinek, section 5.1), free to rotate."""
+"""q(z|x) = N(mean(x), A(x) A(x)^T): the posterior of beta-VAE_Sigma, with a full covariance (Rolinek, section 5.1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vaescope.posteriors.posterior import Posterior
 from vaescope.posteriors.registry import POSTERIORS
 
 
-@POSTERIORS.register("full", summary="a Gaussian with a full covariance", source="Rolinek et al., Table 2")
+@POSTERIORS.register("full", summary="a Gaussian with a full covariance", source="Rolinek et al., section 5.1")
 @dataclass(frozen=True)
 class Full(Posterior):
-    """A Gaussian with any covariance, by its Cholesky factor."""
+    """A Gaussian with a full covariance, given by its Cholesky factor."""
 
     def head(self, features: int, latents: int) -> FullHead:
         """Features -> posterior."""
@@ -25,10 +25,10 @@ class Full(Posterior):
 
 
 class FullHead(nn.Module):
-    """Heads for the mean, for the diagonal of A, and for what lies below it.
+    """Heads for the mean, for the diagonal of A, and for the part below it.
 
-    The diagonal of A is exp(log_variance / 2): without the part below it, this is the diagonal posterior. Latents
-    outside the mask are N(0, 1) and independent of the others.
+    The diagonal of A is exp(log_variance / 2), as in the diagonal posterior. Latents outside the mask are N(0, 1) and
+    independent of the others.
     """
 
     def __init__(self, features: int, latents: int) -> None:
@@ -45,10 +45,10 @@ class FullHead(nn.Module):
 
 
 class SquareLinear(nn.Module):
-    """An affine map to a square of latents x latents, whose leading square belongs to the smaller model.
+    """An affine map to a matrix of latents x latents, whose leading block belongs to a smaller model.
 
-    One long row of outputs would place a smaller model's numbers elsewhere. Initial weights have a variance of the
-    order of 1 / (features * latents), so that a row of the square adds about as much variance whatever its length.
+    In one long row of outputs, the numbers of a smaller model would have other places. Initial weights have a variance
+    of the order of 1 / (features * latents), so that the variance of a row of the matrix depends little on its length.
     """
 
     def __init__(self, features: int, latents: int) -> None:
@@ -58,4 +58,5 @@ class SquareLinear(nn.Module):
 
     def forward(self, features: Float[Tensor, "batch features"]) -> Float[Tensor, "batch latents latents"]:
         square = F.linear(features, self.weight.flatten(0, 1), self.bias.flatten())
-        return square.unflatten(-1, tuple(self.bias.shape))
+        matrix: Tensor = square.unflatten(-1, tuple(self.bias.shape))
+        return matrix

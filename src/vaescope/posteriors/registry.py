@@ -5,4 +5,4 @@ from __future__ import annotations
 from vaescope.posteriors.posterior import Posterior
 from vaescope.registry import PartRegistry
 
-POSTERIORS: PartRegistry[Posterior] = PartRegistry("posterior", "vaescope.posteriors")
+POSTERIORS: PartRegistry[Posterior] = PartRegistry("posterior", "vaescope.posteriors", Posterior)

@@ -17,17 +17,19 @@ from vaescope.numerics.distributions import DiagonalGaussian, full_precision
 from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
-SLOPE = 0.1
+LEAKY_SLOPE = 0.1
 
 
 @PRIORS.register(
-    "conditional", summary="a Gaussian that depends on the condition of the model", source="Bonheme, eq. 5.3, Table A.2"
+    "conditional", summary="a Gaussian that depends on the condition", source="Bonheme, section 5.2, Table A.2"
 )
 @dataclass(frozen=True)
 class ConditionalGaussian(Prior):
-    """The log-variance is a net of u; the mean is 0, or a second such net when `learned_mean` is set.
+    """The log-variance is a net of u; the mean is 0 or another net of u.
 
-    `widths` are the hidden layers of each net, with leaky ReLUs of slope 0.1.
+    Attributes:
+        learned_mean: Whether the mean is a net; default: it is 0.
+        widths: Units of the hidden layers of each net, which have leaky ReLUs of slope 0.1.
     """
 
     conditional: ClassVar[bool] = True
@@ -46,10 +48,7 @@ class ConditionalGaussian(Prior):
 
 
 class ConditionalGaussianPrior(nn.Module):
-    """Nets from the condition to the log-variance, and to the mean where it is learned.
-
-    Latents outside the mask are N(0, 1), as they are to the posterior.
-    """
+    """Nets from the condition to the log-variance, and to the mean if it is learned."""
 
     def __init__(self, prior: ConditionalGaussian, latents: int, condition_width: int) -> None:
         super().__init__()
@@ -70,5 +69,5 @@ class ConditionalGaussianPrior(nn.Module):
 def _net(widths: tuple[int, ...]) -> nn.Sequential:
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(SLOPE)]
+        layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(LEAKY_SLOPE)]
     return nn.Sequential(*layers[:-1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -23,13 +22,13 @@ CROSS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
 @PRIORS.register("mixture", summary="Gaussian clusters", source="Mathieu et al., section 6.2")
 @dataclass(frozen=True)
 class Mixture(Prior):
-    """Gaussian clusters at given places; without options, the four of the pinwheel experiment.
+    """Gaussian clusters; default: the four of the pinwheel experiment.
 
     Attributes:
-        means: One tuple of coordinates for each component. They place the first latents; further latents are N(0, 1)
-            whatever the component, and a model with fewer latents has the mixture's marginal.
-        variances: One for each component, or one for all; of each placed latent.
-        weights: One for each component, which sum to 1; None: equal.
+        means: The means of the first latents, one tuple for each component. Further latents are N(0, 1) in every
+            component; a model with fewer latents has the marginal of the mixture.
+        variances: Variance of these latents, one for each component or one for all.
+        weights: Weights of the components, which sum to 1; default: equal.
     """
 
     means: tuple[tuple[float, ...], ...] = CROSS
@@ -71,7 +70,7 @@ class Mixture(Prior):
 
 
 class MixturePrior(nn.Module):
-    """Has nothing to learn; holds the components, latents beyond the placed ones filled up with N(0, 1)."""
+    """Has no parameters; holds the components, with N(0, 1) for latents that have no mean."""
 
     means: Tensor
     log_variances: Tensor
@@ -99,12 +98,12 @@ class MixturePrior(nn.Module):
         return GaussianMixture(means, log_variances, torch.log_softmax(full_precision(self.log_weights), 0))
 
 
-def _sequence(name: str, values: Any) -> tuple[Any, ...]:
+def _sequence(name: str, values: object) -> tuple[object, ...]:
     if not isinstance(values, tuple | list):
         raise ConfigurationError(f"the {name} of a mixture prior must be a list, got {values!r}.")
     return tuple(values)
 
 
-def _numbers(name: str, values: Any, above: float = -math.inf) -> tuple[float, ...]:
+def _numbers(name: str, values: object, above: float = -math.inf) -> tuple[float, ...]:
     given = _sequence(name.partition(" ")[2] + "s", values)
     return tuple(finite_number(f"{name} of a mixture prior", value, above=above) for value in given)

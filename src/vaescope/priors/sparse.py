@@ -1,4 +1,4 @@
-"""p(z) = prod_j gamma N(z_j; 0, variance) + (1 - gamma) N(z_j; 0, 1): latents off or on (Mathieu, section 6.3)."""
+"""p(z) = prod_j gamma N(z_j; 0, variance) + (1 - gamma) N(z_j; 0, 1): sparse latents (Mathieu, section 6.3)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
 
-@PRIORS.register("sparse", summary="each latent off, near 0, or on", source="Mathieu et al., section 6.3")
+@PRIORS.register("sparse", summary="each latent near 0 (off) or N(0, 1) (on)", source="Mathieu et al., section 6.3")
 @dataclass(frozen=True)
 class Sparse(Prior):
-    """Each latent is off, near 0, with probability gamma; gamma = 0 is the standard prior.
+    """Each latent is near 0 (off) with probability gamma; gamma = 0 is the standard prior.
 
     Attributes:
-        gamma: The share that is off.
-        variance: Of a latent that is off. The paper has .05; its code takes .05 as the standard deviation, which
-            here is 0.0025.
+        gamma: Probability that a latent is off.
+        variance: Variance of a latent that is off. The paper has .05; its code uses .05 as the standard deviation,
+            which is a variance of 0.0025.
     """
 
     gamma: float = 0.8
@@ -35,7 +35,7 @@ class Sparse(Prior):
         object.__setattr__(self, "gamma", finite_number("gamma of a sparse prior", self.gamma, at_least=0))
         object.__setattr__(self, "variance", finite_number("the variance of a sparse prior", self.variance, above=0))
         if self.gamma > 1:
-            raise ConfigurationError(f"gamma of a sparse prior must be a share from 0 to 1, got {self.gamma}.")
+            raise ConfigurationError(f"gamma of a sparse prior must be between 0 and 1, got {self.gamma}.")
 
     def module(self, latents: int, condition_width: int = 0) -> SparsePrior:
         """The prior over `latents` latents."""
@@ -43,7 +43,7 @@ class Sparse(Prior):
 
 
 class SparsePrior(nn.Module):
-    """Has nothing to learn."""
+    """Has no parameters."""
 
     log_weights: Tensor
 
@@ -58,5 +58,5 @@ class SparsePrior(nn.Module):
         off, on = self.log_variance * full_precision(mask), torch.zeros_like(full_precision(mask))
         if self.gamma in (0, 1):
             return DiagonalGaussian(on, off if self.gamma else on)
-        # Normalised in the precision at hand: what is left of the rounding would count for every latent.
+        # Normalised in this precision, because a rounding error would count for every latent.
         return ScaleMixture(torch.stack([off, on]), torch.log_softmax(full_precision(self.log_weights), 0))

@@ -24,7 +24,7 @@ class Standard(Prior):
 
 
 class StandardPrior(nn.Module):
-    """Has nothing to learn."""
+    """Has no parameters."""
 
     def forward(self, mask: Float[Tensor, "latents"], condition: Tensor | None = None) -> DiagonalGaussian:
         zero = torch.zeros_like(mask)

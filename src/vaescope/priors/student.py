@@ -1,4 +1,4 @@
-"""p(z) = prod_j Student-t(z_j; degrees): heavy tails that hold on to the axes (Mathieu, section 6.1)."""
+"""p(z) = prod_j Student-t(z_j; degrees): heavy tails favour axis-aligned codes (Mathieu, section 6.1)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from vaescope.numerics.student import StudentProduct, log_normaliser, quantile_t
 from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 
-FEWEST = 0.5  # with fewer, single precision cannot hold what is drawn
+MIN_DEGREES = 0.5  # with fewer, samples overflow single precision
 
 
 @PRIORS.register("student_t", summary="a product of Student-t", source="Mathieu et al., section 6.1")
 @dataclass(frozen=True)
 class StudentT(Prior):
-    """Unit scale and the same degrees of freedom in each latent; many degrees are nearly N(0, 1)."""
+    """Unit scale and the same degrees of freedom in each latent; for many degrees it is close to N(0, 1)."""
 
     degrees: float = 5.0
 
     def __post_init__(self) -> None:
         name = "the degrees of freedom of a Student-t prior"
-        object.__setattr__(self, "degrees", finite_number(name, self.degrees, at_least=FEWEST))
+        object.__setattr__(self, "degrees", finite_number(name, self.degrees, at_least=MIN_DEGREES))
 
     def module(self, latents: int, condition_width: int = 0) -> StudentPrior:
         """The prior over `latents` latents."""
@@ -33,7 +33,7 @@ class StudentT(Prior):
 
 
 class StudentPrior(nn.Module):
-    """Has nothing to learn; holds the table by which normal noise becomes Student-t."""
+    """Has no parameters; holds the table that turns normal noise into Student-t noise."""
 
     table: Tensor
 

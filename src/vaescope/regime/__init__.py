@@ -1,4 +1,4 @@
-"""The polarised regime: variable types, collapse, mean against sampled, and the theory of the linear case."""
+"""The polarised regime: variable types, collapse, means vs. samples, downstream prediction, and the linear case."""
 
 from vaescope.regime.collapse import (
     Collapse,

@@ -1,4 +1,4 @@
-"""How far the posterior has collapsed to the prior, in one model, over a sweep and during training."""
+"""Posterior collapse in one model, over a sweep of beta, and during training."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 
 from vaescope.checks import finite_number, is_whole
+from vaescope.codes.arrays import ArrayLike, as_tensor
+from vaescope.codes.chunks import CodesLike, MeanAndVariance
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
-from vaescope.numerics.polarised import ALPHA, SPREAD, regime_rate, relative_error
+from vaescope.notebook import NotebookResult
+from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, regime_rate, relative_error
 from vaescope.regime.statistics import EPSILON, LatentStatistics
 from vaescope.regime.variable_types import VariableTypes, variable_types
+from vaescope.tables import Row
 
 # Variance of the mean representation above which Burda, Grosse and Salakhutdinov (2016) call a unit active.
-ACTIVE_UNIT = 0.01
-BIT = math.log(2)
+MIN_ACTIVE_UNIT_VARIANCE = 0.01
+NATS_PER_BIT = math.log(2)
 
 
 @dataclass(frozen=True)
-class Collapse(Shown):
-    """The rate of each latent in nats, which of them are active units, and their types."""
+class Collapse(NotebookResult):
+    """Signs of posterior collapse.
+
+    Attributes:
+        rates: The mean divergence of each latent from the prior, in nats.
+        active_units: The active units (Burda et al., 2016), by number.
+        types: The variable types.
+    """
 
     rates: tuple[float, ...]
     active_units: tuple[int, ...]
@@ -33,27 +41,27 @@ class Collapse(Shown):
 
     @property
     def rate(self) -> float:
-        """The mean divergence from the prior, in nats (Bonheme, eq. 4.21)."""
+        """The mean divergence from the prior, summed over latents, in nats (Bonheme, eq. 4.21)."""
         return math.fsum(self.rates)
 
     @property
     def rate_bits(self) -> float:
-        """The same in bits."""
-        return self.rate / BIT
+        """The rate in bits."""
+        return self.rate / NATS_PER_BIT
 
     @property
     def share_collapsed(self) -> float:
         """The share of latents that are passive."""
         return len(self.types.passive) / len(self.rates)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each latent."""
         return [
             {
                 "latent": latent,
                 "type": kind,
                 "rate_nats": rate,
-                "rate_bits": rate / BIT,
+                "rate_bits": rate / NATS_PER_BIT,
                 "active_unit": latent in self.active_units,
             }
             for latent, (kind, rate) in enumerate(zip(self.types.types, self.rates, strict=True))
@@ -68,22 +76,27 @@ class Collapse(Shown):
 
 
 def collapse(
-    codes: Any, *, prior: Any = None, alpha: float = ALPHA, epsilon: float = EPSILON, chunk: int | None = None
+    codes: CodesLike | LatentStatistics,
+    *,
+    prior: MeanAndVariance | None = None,
+    alpha: float = ALPHA,
+    epsilon: float = EPSILON,
+    chunk: int | None = None,
 ) -> Collapse:
-    """Rates, active units and passive latents of codes of any kind that `variable_types` takes.
+    """Rates, active units and passive latents; arguments as for `variable_types`.
 
     A unit is active if the variance of its mean representation, in units of the prior's, is above 0.01 (Burda et al.,
     2016).
     """
     types = variable_types(codes, prior=prior, alpha=alpha, epsilon=epsilon, chunk=chunk)
     statistics = types.statistics
-    units = (statistics.relative_mean.variance > ACTIVE_UNIT).nonzero().flatten().tolist()
+    units = (statistics.relative_mean.variance > MIN_ACTIVE_UNIT_VARIANCE).nonzero().flatten().tolist()
     return Collapse(tuple(statistics.rate.tolist()), tuple(units), types)
 
 
 @dataclass(frozen=True)
-class RateDistortion(Shown):
-    """A point of the rate-distortion plane, in nats for each example (Bonheme, figure 4.1)."""
+class RateDistortion(NotebookResult):
+    """A point of the rate-distortion plane, in nats per example (Bonheme, figure 4.1)."""
 
     rate: float
     distortion: float
@@ -93,7 +106,7 @@ class RateDistortion(Shown):
         """Rate + distortion: equal along the diagonals of the plane (Bonheme, eq. 4.21 with beta = 1)."""
         return self.rate + self.distortion
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row."""
         return [{"rate": self.rate, "distortion": self.distortion, "negative_elbo": self.negative_elbo}]
 
@@ -102,24 +115,32 @@ class RateDistortion(Shown):
         return f"rate {self.rate:.2f} nats, distortion {self.distortion:.2f} nats, ELBO {-self.negative_elbo:.2f} nats"
 
 
-def rate_distortion(rate: Any, reconstruction: Any) -> RateDistortion:
-    """The point of a model, from numbers or from one number for each example, which are averaged.
+def rate_distortion(rate: ArrayLike, reconstruction: ArrayLike) -> RateDistortion:
+    """The point of a model in the rate-distortion plane.
 
-    `reconstruction` is the negative log-likelihood, as the objectives name it.
+    Args:
+        rate: The divergence from the prior in nats: one number, or one per example, which are averaged.
+        reconstruction: The negative log-likelihood in nats, likewise.
     """
     return RateDistortion(_average("rate", rate), _average("reconstruction", reconstruction))
 
 
 @dataclass(frozen=True)
-class TotalCollapse(Shown):
-    """The smallest beta of a sweep from which on every latent is passive, or None."""
+class TotalCollapse(NotebookResult):
+    """Where a sweep over beta ends in total collapse.
+
+    Attributes:
+        beta: The smallest beta at and above which all latents are passive; None if there is none.
+        betas: The betas of the runs, in increasing order.
+        passive_shares: The share of passive latents of each run.
+    """
 
     beta: float | None
     betas: tuple[float, ...]
     passive_shares: tuple[float, ...]
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each run of the sweep, by increasing beta."""
+    def rows(self) -> list[Row]:
+        """One row per run, by increasing beta."""
         return [
             {"beta": beta, "passive_share": share} for beta, share in zip(self.betas, self.passive_shares, strict=True)
         ]
@@ -134,10 +155,12 @@ class TotalCollapse(Shown):
 def point_of_total_collapse(
     betas: Sequence[float], passive_counts: Sequence[int], latents: int | Sequence[int]
 ) -> TotalCollapse:
-    """Where a sweep over beta ends in total collapse (Clapham, section IV.D): all latents passive from there on.
+    """The beta at and above which all latents of all runs are passive (Clapham, section IV.D).
 
-    One entry for each run, in any order; runs that share a beta must all have collapsed. `latents` is one number for
-    all runs or one for each.
+    Args:
+        betas: The beta of each run, in any order.
+        passive_counts: The number of passive latents of each run.
+        latents: The number of latents, of all runs or of each.
     """
     sizes = [latents] * len(betas) if isinstance(latents, int | np.number | float) else list(latents)
     if not len(betas) == len(passive_counts) == len(sizes) > 0:
@@ -156,8 +179,14 @@ def point_of_total_collapse(
 
 
 @dataclass(frozen=True)
-class DeltaKL(Shown):
-    """The divergence from the prior in nats, what the polarised regime leaves of it, and the active latents."""
+class DeltaKL(NotebookResult):
+    """How well the polarised regime approximates the divergence from the prior.
+
+    Attributes:
+        kl: The divergence in nats.
+        approximation: Its form in the polarised regime.
+        active: The active latents, by number.
+    """
 
     kl: float
     approximation: float
@@ -165,40 +194,45 @@ class DeltaKL(Shown):
 
     @property
     def value(self) -> float:
-        """The relative error (Rolinek, eq. 30); 0 where both are 0."""
+        """The relative error (Rolinek, eq. 30); 0 if both are 0."""
         return relative_error(self.kl, self.approximation)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row."""
-        row = {"delta_kl": self.value, "kl": self.kl, "approximation": self.approximation}
-        return [{**row, "active": len(self.active)}]
+        numbers: Row = {"delta_kl": self.value, "kl": self.kl, "approximation": self.approximation}
+        return [{**numbers, "active": len(self.active)}]
 
     def summary(self) -> str:
-        """The relative error in per cent."""
+        """The relative error and the number of active latents."""
         return f"Delta_KL {self.value:.1%} with {len(self.active)} active latents"
 
 
-def delta_kl(mean: Any, variance: Any, *, prior: Any = None, chunk: int | None = None) -> DeltaKL:
-    """How far the divergence is from its form in the polarised regime (Rolinek, eq. 30).
+def delta_kl(
+    mean: ArrayLike, variance: ArrayLike, *, prior: MeanAndVariance | None = None, chunk: int | None = None
+) -> DeltaKL:
+    """The relative difference of the divergence from its form in the polarised regime (Rolinek, eq. 30).
 
     That form (eq. 10) is half the sum of mean^2 - log variance - 1 over the active latents, whose mean representation
-    has a standard deviation above 0.5; both are averaged over the examples. With a `prior`, a pair (mean, variance),
-    codes are in its units.
+    has a standard deviation above 0.5; both are averaged over the examples. Codes are in units of the prior.
+    Arguments as for `LatentStatistics.of`.
     """
     statistics = LatentStatistics.of(mean, variance, prior=prior, chunk=chunk)
     rate = statistics.rate
     if not bool(torch.isfinite(rate).all()):
-        raise DataError("variance must be above 0 for a finite divergence, but some are 0; Delta_KL needs a VAE.")
+        raise DataError("variance must be above 0 for a finite divergence, but some are 0. Pass the codes of a VAE.")
     spread = statistics.relative_mean.variance.sqrt()
     approximation = regime_rate(rate, statistics.relative_variance.mean, spread)
-    active = tuple((spread > SPREAD).nonzero().flatten().tolist())
+    active = tuple((spread > ROLINEK_ACTIVE_SD).nonzero().flatten().tolist())
     return DeltaKL(float(rate.sum()), float(approximation), active)
 
 
 def share_below(values: Sequence[float], steps: Sequence[int], threshold: float = 0.03) -> float:
     """The share of training after the last measurement at or above `threshold` (Rolinek, table 1).
 
-    `values` were measured at `steps`, counted from 0; training ends with the last one.
+    Args:
+        values: Measurements.
+        steps: The training step of each measurement, increasing; training ends with the last.
+        threshold: The bound on the values.
     """
     if not len(values) == len(steps) > 0:
         raise DataError(f"values and steps must be of one length, at least 1, got {len(values)} and {len(steps)}.")
@@ -210,8 +244,8 @@ def share_below(values: Sequence[float], steps: Sequence[int], threshold: float 
     return float((steps[-1] - last) / steps[-1])
 
 
-def _average(name: str, values: Any) -> float:
-    numbers = torch.as_tensor(values).to(torch.float64)
+def _average(name: str, values: ArrayLike) -> float:
+    numbers = as_tensor(values, name).to(torch.float64)
     if numbers.numel() == 0 or not bool(torch.isfinite(numbers).all()):
-        raise DataError(f"{name} must hold finite numbers, at least one, in nats for each example.")
+        raise DataError(f"{name} must hold at least one number, all finite, in nats per example.")
     return float(numbers.mean())

@@ -1,10 +1,9 @@
-"""Mutual information between data and codes, with the aggregate posterior taken over the codes at hand."""
+"""Mutual information between data and codes, with the aggregate posterior of the given codes."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,21 +11,29 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
-from vaescope.codes.arrays import as_array
-from vaescope.codes.chunks import Chunk, Codes, checked_rows
+from vaescope.codes.arrays import ArrayLike, as_array
+from vaescope.codes.chunks import Chunk, Codes, MeanAndVariance, checked_rows
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
+from vaescope.tables import Row
 
-ITEMS = 5000
+MAX_ITEMS = 5000
 BLOCK_NUMBERS = 1 << 20
-# An estimate this near to its ceiling, in nats, says little more than that the information is above it.
-NEAR = 0.1
+SATURATION_MARGIN = 0.1  # nats; an estimate this close to its ceiling is only a lower bound
 
 
 @dataclass(frozen=True)
-class MutualInformation(Shown):
-    """I(x; z) in nats over `items` examples, and the rate over the same ones (Bonheme, eq. 4.19)."""
+class MutualInformation(NotebookResult):
+    """Mutual information of data and codes (Bonheme, eq. 4.19).
+
+    Attributes:
+        information: I(x; z) in nats.
+        standard_error: Its standard error.
+        rate: The divergence from the prior of the same examples.
+        items: The number of examples.
+        conditional: Whether each item has its own prior.
+    """
 
     information: float
     standard_error: float
@@ -38,24 +45,24 @@ class MutualInformation(Shown):
     def aggregate_kl(self) -> float | None:
         """KL(q(z) || p(z)): the part of the rate that carries no information (eq. 4.19).
 
-        None where each item has a prior of its own: what that prior was told, codes carry without a rate.
+        None for conditional models, whose codes hold the condition at no rate.
         """
         return None if self.conditional else self.rate - self.information
 
     @property
     def ceiling(self) -> float:
-        """The logarithm of the number of examples, which no estimate over them can pass."""
+        """The logarithm of the number of examples, which the estimate cannot exceed."""
         return math.log(self.items)
 
     @property
     def saturated(self) -> bool:
-        """Whether the estimate touches its ceiling, so that the information may well be larger."""
-        return self.information > self.ceiling - NEAR
+        """Whether the estimate is close to its ceiling, so that the information may be larger."""
+        return self.information > self.ceiling - SATURATION_MARGIN
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row."""
-        row = {"information": self.information, "standard_error": self.standard_error, "rate": self.rate}
-        return [{**row, "aggregate_kl": self.aggregate_kl, "ceiling": self.ceiling, "items": self.items}]
+        numbers: Row = {"information": self.information, "standard_error": self.standard_error, "rate": self.rate}
+        return [{**numbers, "aggregate_kl": self.aggregate_kl, "ceiling": self.ceiling, "items": self.items}]
 
     def summary(self) -> str:
         """The estimate, its ceiling and the rate."""
@@ -67,29 +74,41 @@ class MutualInformation(Shown):
 
 
 def mutual_information_bound(
-    mean: Any, variance: Any, sample: Any, *, prior: Any = None, items: int = ITEMS
+    mean: ArrayLike,
+    variance: ArrayLike,
+    sample: ArrayLike,
+    *,
+    prior: MeanAndVariance | None = None,
+    items: int = MAX_ITEMS,
 ) -> MutualInformation:
-    """I(x; z) by eq. 4.19 (Bonheme), a lower bound on average, for at most `items` examples, evenly spaced.
+    """A lower bound, in expectation, of the mutual information I(x; z) (Bonheme, eq. 4.19).
 
-    The estimator: the mean over i of log q(z_i | x_i) - log (1/n) sum_k q(z_i | x_k), with z_i = `sample`, one for each
-    example. Since the sum holds k = i, it is at most log n; in expectation it is a lower bound of the information under
-    the distribution that the n examples were drawn from (Poole et al., 2019). The rate is to
-    N(0, 1), or to `prior`, a pair (mean, variance).
+    The estimator is the mean over i of log q(z_i | x_i) - log (1/n) sum_k q(z_i | x_k). Since the sum includes k = i,
+    it is at most log n (Poole et al., 2019).
+
+    Args:
+        mean: Means of the posteriors, items x latents.
+        variance: Variances of the posteriors.
+        sample: One sample z_i of each posterior.
+        prior: A pair (mean, variance), for the rate. Default: N(0, 1).
+        items: The maximum number of examples, which are evenly spaced.
     """
     items = whole_number("items", items, 2)
     codes, drawn = Codes.of((mean, variance), prior), as_array(sample, "sample")
     if tuple(drawn.shape) != tuple(codes.mean.shape):
         raise DataError(
-            f"sample must be of the shape of mean, {tuple(codes.mean.shape)}, got {tuple(drawn.shape)}; "
-            "pass one sample for each example."
+            f"sample must be of the shape of mean, {tuple(codes.mean.shape)}, got {tuple(drawn.shape)}. "
+            "Pass one sample per example."
         )
     if len(codes) < 2:
-        raise DataError(f"mutual information needs at least 2 examples, got {len(codes)}; encode more items.")
+        raise DataError(f"mutual information needs at least 2 examples, got {len(codes)}. Encode more items.")
     chosen = np.linspace(0, len(codes) - 1, min(items, len(codes))).round().astype(np.int64)
     posterior = codes.chunk(chosen, chosen.tolist())
     z = checked_rows("sample", drawn, chosen, chosen.tolist(), posterior.mean.device)
     if bool((posterior.variance == 0).any()):
-        raise DataError("variance must be above 0 everywhere for densities to exist, but some are 0; pass a VAE's.")
+        raise DataError(
+            "variance must be above 0 everywhere for densities to exist, but some are 0. Pass the codes of a VAE."
+        )
     log_variance = posterior.variance.log()
     gains = _gains(z, posterior.mean, log_variance)
     rate = _rate(posterior, log_variance)

@@ -1,48 +1,60 @@
-"""What the polarised regime is read from: statistics of each latent, one pass, memory for latents but not for items."""
+"""Statistics of each latent in one pass over the codes; memory grows with latents, not with items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from vaescope.checks import finite_number
-from vaescope.codes.chunks import Chunk, Codes
+from vaescope.codes.arrays import ArrayLike
+from vaescope.codes.chunks import Chunk, Codes, MeanAndVariance
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import gaussian
 from vaescope.numerics.moments import Spread
 from vaescope.numerics.polarised import ALPHA
 
-EPSILON = 0.01
-BINS = 20
+EPSILON = 0.01  # divergence in nats below which an example counts as passive (Clapham, eq. 5)
+VARIANCE_BINS = 20
 
 
 @dataclass(frozen=True)
-class InUnitsOfPrior:
-    """The mean less the prior's, over the prior's standard deviation, the variance over the prior's, and that one."""
+class PriorUnits:
+    """Codes in units of their prior.
+
+    Attributes:
+        mean: The mean minus the prior's mean, divided by the prior's standard deviation.
+        variance: The variance divided by the prior's variance.
+        unit: The prior's variance.
+    """
 
     mean: Spread
     variance: Spread
     unit: Spread
 
-    def merge(self, other: InUnitsOfPrior) -> InUnitsOfPrior:
-        """Those of both sets of examples together."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return InUnitsOfPrior(*(one.merge(two) for one, two in pairs))
+    def merge(self, other: PriorUnits) -> PriorUnits:
+        """Merge with the statistics of other examples."""
+        return PriorUnits(self.mean.merge(other.mean), self.variance.merge(other.variance), self.unit.merge(other.unit))
 
 
 @dataclass(frozen=True)
 class LatentStatistics:
-    """Statistics of each latent over `count` examples; on the CPU, in float64, whatever they were computed from.
+    """Statistics of each latent over `count` examples, in float64 on the CPU.
 
-    `kl` sums the divergence from the prior (Bonheme, eq. 2.18). `negligible` counts the examples whose divergence is
-    below `epsilon` (Clapham, eq. 5), `passive` those for which the latent is passive within `alpha` (Bonheme,
-    definition 4.1.1). `histogram` counts variances, in units of the prior's, in 20 bins of [0, 1) and one from 1 up.
-    `prior` is there when one was given: the codes as that prior measures them.
+    Attributes:
+        count: The number of examples.
+        mean: Spread of the mean representation.
+        variance: Spread of the variance representation.
+        kl: Sum of the divergences from the prior in nats (Bonheme, eq. 2.18).
+        negligible: Number of examples whose divergence is below `epsilon` (Clapham, eq. 5).
+        passive: Number of examples for which the latent is passive within `alpha` (Bonheme, definition 4.1.1).
+        histogram: Counts of variances in units of the prior's: 20 bins of [0, 1) and one for all others.
+        alpha: Tolerance of `passive`.
+        epsilon: Threshold of `negligible`.
+        prior: The codes in units of the prior; None for N(0, 1).
     """
 
     count: int
@@ -54,44 +66,57 @@ class LatentStatistics:
     histogram: Int[Tensor, "latents bins"]
     alpha: float
     epsilon: float
-    prior: InUnitsOfPrior | None = None
+    prior: PriorUnits | None = None
 
     @classmethod
     def of(
         cls,
-        mean: Any,
-        variance: Any,
+        mean: ArrayLike,
+        variance: ArrayLike,
         *,
-        prior: Any = None,
+        prior: MeanAndVariance | None = None,
         alpha: float = ALPHA,
         epsilon: float = EPSILON,
         chunk: int | None = None,
     ) -> LatentStatistics:
-        """The statistics of arrays of items x latents, read `chunk` items at a time.
+        """The statistics of arrays of items x latents.
 
-        `prior` is a pair (mean, variance), of one row for each item or of one row for all; N(0, 1) without.
+        Args:
+            mean: Means of the posteriors.
+            variance: Variances of the posteriors.
+            prior: A pair (mean, variance), items x latents or one number per latent. Default: N(0, 1).
+            alpha: Tolerance of `passive`.
+            epsilon: Threshold of `negligible`.
+            chunk: The number of items to read at a time. Default: a few megabytes.
         """
         return _merged([Codes.of((mean, variance), prior)], alpha, epsilon, chunk)
 
     @classmethod
     def over(
-        cls, chunks: Iterable[tuple[Any, ...]], *, alpha: float = ALPHA, epsilon: float = EPSILON
+        cls,
+        chunks: Iterable[MeanAndVariance | tuple[ArrayLike, ArrayLike, MeanAndVariance]],
+        *,
+        alpha: float = ALPHA,
+        epsilon: float = EPSILON,
     ) -> LatentStatistics:
-        """The statistics of all chunks together; each is (mean, variance) or (mean, variance, prior pair)."""
-        return _merged((Codes.of(part[:2], *part[2:]) for part in chunks), alpha, epsilon, None)
+        """The statistics of all chunks together; each is (mean, variance) or (mean, variance, prior)."""
+        parts = (Codes.of((part[0], part[1]), part[2] if len(part) == 3 else None) for part in chunks)
+        return _merged(parts, alpha, epsilon, None)
 
     def merge(self, other: LatentStatistics) -> LatentStatistics:
         """The statistics of both sets of examples together."""
         _check_mergeable(self, other)
-        merged = {field.name: getattr(self, field.name) for field in fields(self)}
-        merged["count"] = self.count + other.count
-        for name in ("mean", "variance"):
-            merged[name] = getattr(self, name).merge(getattr(other, name))
-        for name in ("kl", "negligible", "passive", "histogram"):
-            merged[name] = getattr(self, name) + getattr(other, name)
-        if self.prior is not None and other.prior is not None:
-            merged["prior"] = self.prior.merge(other.prior)
-        return LatentStatistics(**merged)
+        return replace(
+            self,
+            count=self.count + other.count,
+            mean=self.mean.merge(other.mean),
+            variance=self.variance.merge(other.variance),
+            kl=self.kl + other.kl,
+            negligible=self.negligible + other.negligible,
+            passive=self.passive + other.passive,
+            histogram=self.histogram + other.histogram,
+            prior=None if self.prior is None or other.prior is None else self.prior.merge(other.prior),
+        )
 
     @property
     def latents(self) -> int:
@@ -100,7 +125,7 @@ class LatentStatistics:
 
     @property
     def relative_mean(self) -> Spread:
-        """The mean less the prior's, in units of the prior's standard deviation."""
+        """The mean minus the prior's, in units of the prior's standard deviation."""
         return self.mean if self.prior is None else self.prior.mean
 
     @property
@@ -114,8 +139,8 @@ class LatentStatistics:
         return self.kl / self.count
 
 
-def threshold(name: str, value: Any) -> float:
-    """A number strictly between 0 and one half, or an error that names it: at one half, active and passive meet."""
+def checked_tolerance(name: str, value: object) -> float:
+    """A number strictly between 0 and 0.5, above which active and passive would overlap, or an error that names it."""
     number = finite_number(name, value)
     if not 0 < number < 0.5:
         raise ConfigurationError(f"{name} must lie strictly between 0 and 0.5, got {value!r}.")
@@ -123,7 +148,7 @@ def threshold(name: str, value: Any) -> float:
 
 
 def _merged(parts: Iterable[Codes], alpha: float, epsilon: float, chunk: int | None) -> LatentStatistics:
-    alpha, epsilon = threshold("alpha", alpha), finite_number("epsilon", epsilon, above=0)
+    alpha, epsilon = checked_tolerance("alpha", alpha), finite_number("epsilon", epsilon, above=0)
     total: LatentStatistics | None = None
     for codes in parts:
         for one in codes.chunks(chunk, first=0 if total is None else total.count):
@@ -143,7 +168,7 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
     else:
         divergence = gaussian.kl(mean, variance.log(), prior_mean, prior_variance.log())
         moved, ratio = (mean - prior_mean) / prior_variance.sqrt(), variance / prior_variance
-        prior = InUnitsOfPrior(Spread.of(moved), Spread.of(ratio), Spread.of(prior_variance.expand_as(ratio)))
+        prior = PriorUnits(Spread.of(moved), Spread.of(ratio), Spread.of(prior_variance.expand_as(ratio)))
     passive = (moved.abs() <= alpha) & ((ratio - 1).abs() <= alpha)
     return LatentStatistics(
         len(mean),
@@ -161,9 +186,9 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
 
 def _histogram(variance: Float[Tensor, "items latents"]) -> Int[Tensor, "latents bins"]:
     latents = variance.shape[1]
-    offset = torch.arange(latents, device=variance.device) * (BINS + 1)
-    place = (variance * BINS).clamp_(max=BINS).long() + offset
-    return torch.bincount(place.flatten(), minlength=latents * (BINS + 1)).reshape(latents, BINS + 1)
+    offset = torch.arange(latents, device=variance.device) * (VARIANCE_BINS + 1)
+    place = (variance * VARIANCE_BINS).clamp_(max=VARIANCE_BINS).long() + offset
+    return torch.bincount(place.flatten(), minlength=latents * (VARIANCE_BINS + 1)).reshape(latents, VARIANCE_BINS + 1)
 
 
 def _check_mergeable(one: LatentStatistics, two: LatentStatistics) -> None:

@@ -3,65 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number
+from vaescope.codes.arrays import ArrayLike, as_tensor
 from vaescope.errors import DataError
-from vaescope.notebook import Shown
-from vaescope.numerics.linear import (
-    cheapest_noise_cost,
-    cheapest_variance,
-    diagonal_objective,
-    diagonal_posterior_variance,
-    elbo,
-    full_objective,
-    log_likelihood,
-    noise_cost,
-    optimal_gamma,
-    optimal_spectrum,
-    posterior_covariance,
-    posterior_mean,
-    spectral_gain,
-    spectral_variance,
-)
+from vaescope.notebook import NotebookResult
+from vaescope.numerics.linear import optimal_spectrum, spectral_gain, spectral_variance
 from vaescope.numerics.polarised import variable_type_codes
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
-
-__all__ = [
-    "LinearRegime",
-    "cheapest_noise_cost",
-    "cheapest_variance",
-    "critical_betas",
-    "diagonal_objective",
-    "diagonal_posterior_variance",
-    "elbo",
-    "full_objective",
-    "linear_regime",
-    "log_likelihood",
-    "noise_cost",
-    "optimal_gamma",
-    "optimal_regime",
-    "optimal_spectrum",
-    "posterior_covariance",
-    "posterior_mean",
-    "spectral_gain",
-    "spectral_variance",
-]
+from vaescope.tables import Row
 
 
 @dataclass(frozen=True)
-class LinearRegime(Shown):
+class LinearRegime(NotebookResult):
     """The posterior of each latent of a linear VAE whose decoder has orthogonal columns.
 
     Attributes:
-        spectrum: the squared norms of the columns of W.
-        variance: the posterior variance (Bonheme, eq. 4.15 and 4.23).
-        gain: the factor from a principal coordinate of x - b to the posterior mean (eq. 4.16 and 4.24).
+        spectrum: The squared norms of the columns of W.
+        variance: The posterior variance (Bonheme, eq. 4.15 and 4.23).
+        gain: The factor from a principal coordinate of x - b to the posterior mean (eq. 4.16 and 4.24).
+        gamma: The variance of the likelihood.
+        beta: The weight of the rate.
     """
 
     spectrum: Float[Tensor, "latents"]
@@ -72,23 +38,23 @@ class LinearRegime(Shown):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Active, mixed or passive, by the rule for trained models; here the variance is the same for every x."""
+        """Active, mixed or passive by the rule for trained models; here the variance is the same for every x."""
         codes = variable_type_codes(self.variance, torch.zeros_like(self.variance))
         return tuple(VARIABLE_TYPES[code] for code in codes.tolist())
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each latent."""
         columns = (self.spectrum.tolist(), self.variance.tolist(), self.gain.tolist(), self.types)
         names = ("spectrum", "variance", "gain", "type")
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def summary(self) -> str:
-        """The number of latents of each type, in one line."""
+        """The number of latents of each type."""
         counts = ", ".join(f"{self.types.count(name)} {name}" for name in VARIABLE_TYPES)
         return f"linear VAE with gamma {self.gamma:g} and beta {self.beta:g}: {counts}"
 
 
-def linear_regime(spectrum: Any, gamma: float, beta: float = 1.0) -> LinearRegime:
+def linear_regime(spectrum: ArrayLike, gamma: float, beta: float = 1.0) -> LinearRegime:
     """The regime of a decoder with orthogonal columns of these squared norms (Bonheme, eq. 4.15, 4.16, 4.23, 4.24)."""
     gamma, beta = finite_number("gamma", gamma, above=0), finite_number("beta", beta, above=0)
     squares = _not_negative("spectrum", spectrum)
@@ -96,7 +62,7 @@ def linear_regime(spectrum: Any, gamma: float, beta: float = 1.0) -> LinearRegim
     return LinearRegime(squares, variance, spectral_gain(squares, gamma, beta), gamma, beta)
 
 
-def optimal_regime(eigenvalues: Any, gamma: float, beta: float = 1.0) -> LinearRegime:
+def optimal_regime(eigenvalues: ArrayLike, gamma: float, beta: float = 1.0) -> LinearRegime:
     """The regime of the best decoder for data whose covariance has these eigenvalues, one for each latent.
 
     Latents whose eigenvalue does not exceed beta * gamma have variance 1 and gain 0, exactly.
@@ -106,25 +72,21 @@ def optimal_regime(eigenvalues: Any, gamma: float, beta: float = 1.0) -> LinearR
     return linear_regime(optimal_spectrum(values, gamma, beta), gamma, beta)
 
 
-def critical_betas(eigenvalues: Any, gamma: float) -> Float[Tensor, "latents"]:
-    """The beta from which on each latent is passive; at the largest of them the posterior has collapsed."""
+def critical_betas(eigenvalues: ArrayLike, gamma: float) -> Float[Tensor, "latents"]:
+    """The smallest beta at which each latent is passive; at the largest of these betas all latents are passive."""
     return _not_negative("eigenvalues", eigenvalues) / finite_number("gamma", gamma, above=0)
 
 
-def _not_negative(name: str, values: Any) -> Float[Tensor, "latents"]:
-    """Numbers of any kind as one row of float64."""
-    try:
-        row = values.detach() if isinstance(values, Tensor) else torch.from_numpy(np.array(values, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be one row of numbers, one for each latent: {error}.") from error
-    row = row.to(torch.float64)
+def _not_negative(name: str, values: ArrayLike) -> Float[Tensor, "latents"]:
+    """One number per latent, in float64."""
+    row = as_tensor(values, name).to(torch.float64)
     if row.ndim != 1:
-        raise DataError(f"{name} must be one row of numbers, one for each latent, got the shape {tuple(row.shape)}.")
+        raise DataError(f"{name} must hold one number per latent, got the shape {tuple(row.shape)}.")
     wrong = ~(row.isfinite() & (row >= 0))
     if bool(wrong.any()):
         first = int(wrong.int().argmax())
         raise DataError(
-            f"{name} must be finite and at least 0, number {first} is {float(row[first]):g}. "
+            f"{name} must be finite and at least 0, got {float(row[first]):g} for latent {first}. "
             "Pass squared singular values, or eigenvalues of a covariance."
         )
     return row

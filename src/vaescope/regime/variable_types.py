@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
-from vaescope.codes.chunks import Codes
+from vaescope.codes.chunks import Codes, CodesLike, MeanAndVariance
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.notebook import Shown
-from vaescope.numerics.polarised import ALPHA, SPREAD, own_prior_type_codes, variable_type_codes
+from vaescope.notebook import NotebookResult
+from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, prior_relative_type_codes, variable_type_codes
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
-from vaescope.regime.statistics import BINS, EPSILON, LatentStatistics, threshold
+from vaescope.regime.statistics import EPSILON, VARIANCE_BINS, LatentStatistics, checked_tolerance
+from vaescope.tables import Row
 
-DELTA = 0.01
+DELTA = 0.01  # share of examples that may differ from the prior in a passive latent (Clapham, eq. 5)
 INTERMEDIATE, MIXTURE = "intermediate", "mixture"
-# The least share of examples that makes a mode, so that a stray example is none.
-MODE_SHARE = 0.05
+MIN_MODE_SHARE = 0.05  # share of the examples in a mode, so that a stray example is none
 
 
 @dataclass(frozen=True)
-class VariableTypes(Shown):
-    """The type of each latent under `rule`, under the other rules in `by_rule`, and what they were read from.
+class VariableTypes(NotebookResult):
+    """The type of each latent.
 
-    `mixed_kinds` names, for each mixed latent, what its variance does (Clapham, figure 9): "intermediate" (type 1,
-    between 0 and 1) or "mixture" (type 2, modes at 0 and at 1: active for some examples, passive for the others).
+    Attributes:
+        rule: The main rule, whose answer is `types`.
+        by_rule: The types under each rule.
+        mixed_kinds: What the variance of each mixed latent does (Clapham, figure 9): "intermediate" (type 1, between 0
+            and 1) or "mixture" (type 2, modes at 0 and 1: active for some examples, passive for others); None for
+            other latents.
+        statistics: The statistics of the codes.
+        delta: The threshold of the rule "clapham".
     """
 
     rule: str
@@ -58,16 +63,16 @@ class VariableTypes(Shown):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many latents are of each type."""
+        """The number of latents of each type."""
         return {kind: self.types.count(kind) for kind in VARIABLE_TYPES}
 
     def _of_type(self, kind: str) -> tuple[int, ...]:
         return tuple(latent for latent, found in enumerate(self.types) if found == kind)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each latent; `kl` is in nats, `kl_share` is None where the total is infinite."""
+    def rows(self) -> list[Row]:
+        """One row per latent; `kl` is in nats, `kl_share` is None if the total is infinite."""
         statistics = self.statistics
-        columns: dict[str, Any] = {"latent": range(statistics.latents), "type": self.types}
+        columns: dict[str, Iterable[object]] = {"latent": range(statistics.latents), "type": self.types}
         columns |= {rule: types for rule, types in self.by_rule.items() if rule != self.rule}
         columns["mixed_kind"] = self.mixed_kinds
         for name, spread in (("mean", statistics.mean), ("variance", statistics.variance)):
@@ -77,46 +82,53 @@ class VariableTypes(Shown):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def summary(self) -> str:
-        """How many latents are of which type."""
+        """The number of latents of each type, in one sentence."""
         active, mixed, passive = self.counts.values()
         verb = "is" if active == 1 else "are"
         return f"{active} of {len(self.types)} latents {verb} active, {mixed} mixed, {passive} passive"
 
 
 def variable_types(
-    codes: Any,
+    codes: CodesLike | LatentStatistics,
     *,
-    prior: Any = None,
+    prior: MeanAndVariance | None = None,
     alpha: float = ALPHA,
     epsilon: float = EPSILON,
     delta: float = DELTA,
     chunk: int | None = None,
 ) -> VariableTypes:
-    """Which latents are active, mixed and passive; one pass, `chunk` items at a time.
+    """Find which latents are active, mixed and passive, in one pass over the codes.
 
-    `codes` is a `Representation`, a pair (mean, variance) of numpy arrays (memory maps too) or torch tensors, or
-    `LatentStatistics`. `prior` is a pair (mean, variance), by default the representation's own, or N(0, 1). Variances
-    are those of the examples at hand (division by their number). The rules:
+    The rules:
 
-    - "thesis", the main one (Bonheme, section 6.4.1): from the mean and variance of the variance representation,
-      within `alpha`. A variance of zero everywhere, as deterministic codes have it, makes every latent active, of
-      infinite divergence.
-    - "conditional", the main one under another prior than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2): passive
-      latents follow the prior, whose variance may be small, active ones vary far less than it does on average.
+    - "thesis", the main rule (Bonheme, section 6.4.1): from the mean and the variance of the variance representation,
+      within `alpha`. If all variances are 0, as in deterministic codes, all latents are active and their divergence is
+      infinite.
+    - "conditional", the main rule if the prior is not N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2): passive latents
+      follow the prior, whose variance may be small; the variance of active latents is far below the prior's.
     - "rolinek" (section 5.2): active if the standard deviation of the mean representation, in units of the prior's, is
       above 0.5, else passive.
     - "clapham" (eq. 5): passive if the divergence from the prior is below `epsilon` for a share of at least
       1 - `delta` of the examples, else active.
+
+    Args:
+        codes: A `Representation`, a pair (mean, variance) of arrays or tensors (memory maps are read in chunks), or
+            `LatentStatistics`.
+        prior: A pair (mean, variance). Default: the prior of the representation, or N(0, 1).
+        alpha: Tolerance around the variances 0 and 1.
+        epsilon: Divergence in nats below which an example counts as passive under "clapham".
+        delta: Share of the examples that may exceed `epsilon` in a passive latent under "clapham".
+        chunk: The number of items to read at a time. Default: a few megabytes.
     """
     statistics = latent_statistics(codes, prior=prior, alpha=alpha, epsilon=epsilon, chunk=chunk)
-    delta = threshold("delta", delta)
+    delta = checked_tolerance("delta", delta)
     variance = statistics.variance
     thesis = _named(variable_type_codes(variance.mean, variance.variance, alpha))
     by_rule = {"thesis": thesis}
     if statistics.prior is not None:
         ratio, moved = statistics.prior.variance, statistics.prior.mean
         by_rule["conditional"] = _named(
-            own_prior_type_codes(
+            prior_relative_type_codes(
                 (variance.mean, variance.variance),
                 statistics.prior.unit.mean,
                 (ratio.mean, ratio.variance),
@@ -124,7 +136,7 @@ def variable_types(
                 alpha,
             )
         )
-    by_rule["rolinek"] = _active_where(statistics.relative_mean.variance.sqrt() > SPREAD)
+    by_rule["rolinek"] = _active_where(statistics.relative_mean.variance.sqrt() > ROLINEK_ACTIVE_SD)
     by_rule["clapham"] = _active_where(statistics.negligible.double() < (1 - delta) * statistics.count)
     rule = "conditional" if "conditional" in by_rule else "thesis"
     kinds = [_mixed_kind(counts) for counts in statistics.histogram.tolist()]
@@ -132,31 +144,36 @@ def variable_types(
     return VariableTypes(rule, by_rule, mixed_kinds, statistics, delta)
 
 
-def latent_statistics(codes: Any, *, prior: Any, alpha: float, epsilon: float, chunk: int | None) -> LatentStatistics:
-    """The statistics of codes of any kind that `variable_types` takes, of at least two examples."""
+def latent_statistics(
+    codes: CodesLike | LatentStatistics,
+    *,
+    prior: MeanAndVariance | None,
+    alpha: float,
+    epsilon: float,
+    chunk: int | None,
+) -> LatentStatistics:
+    """The statistics of the codes that `variable_types` accepts; at least two examples."""
     if not isinstance(codes, LatentStatistics):
         arrays = Codes.of(codes, prior)
         codes = LatentStatistics.of(
             arrays.mean, arrays.variance, prior=arrays.prior, alpha=alpha, epsilon=epsilon, chunk=chunk
         )
     elif prior is not None:
-        raise ConfigurationError("prior must be given where the statistics are gathered, not with the statistics.")
-    for name, value in (("alpha", alpha), ("epsilon", epsilon)):
-        if getattr(codes, name) != value:
-            raise ConfigurationError(
-                f"{name} must be {getattr(codes, name)}, with which the statistics were gathered, got {value!r}."
-            )
+        raise ConfigurationError("prior must be given to LatentStatistics.of, not together with the statistics.")
+    for name, used, value in (("alpha", codes.alpha, alpha), ("epsilon", codes.epsilon, epsilon)):
+        if used != value:
+            raise ConfigurationError(f"{name} must be {used}, as in the statistics, got {value!r}.")
     if codes.count < 2:
-        raise DataError(f"variable types need at least 2 examples, got {codes.count}; encode more items.")
+        raise DataError(f"variable types need at least 2 examples, got {codes.count}. Encode more items.")
     return codes
 
 
 def _mixed_kind(counts: list[int]) -> str:
     """A mixture if the variance is denser in both outer quarters of [0, 1] than between them (Clapham, figure 9)."""
-    quarter = BINS // 4
+    quarter = VARIANCE_BINS // 4
     total, low, high = sum(counts), sum(counts[:quarter]), sum(counts[-quarter - 1 :])
     middle = (total - low - high) / 2
-    return MIXTURE if min(low, high) > max(middle, MODE_SHARE * total) else INTERMEDIATE
+    return MIXTURE if min(low, high) > max(middle, MIN_MODE_SHARE * total) else INTERMEDIATE
 
 
 def _named(codes: Tensor) -> tuple[str, ...]:

@@ -1,19 +1,21 @@
-"""Runs side by side: losses, rate against reconstruction, types of latents, and how alike they are."""
+"""Plots of several runs: rate against reconstruction, and types of latents.
+
+Rows are those of `runs.summary`, with a `name` if it differs from the id; codes that belong to no run have fewer
+columns.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from vaescope.diagnosis.compare import Comparison
+import plotly.graph_objects as go
+
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import OBJECTIVES
-from vaescope.reporting.downsample import SPLIT_NAMES, TEST, TRAIN, History, is_finite, series
-from vaescope.reporting.heatmaps import heatmap
-from vaescope.reporting.loss_panels import Losses, lowest, overlaid, small_multiples
+from vaescope.reporting.downsample import SPLIT_NAMES, TEST, TRAIN, is_finite
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.style import (
     CYCLE,
@@ -25,190 +27,135 @@ from vaescope.reporting.style import (
     shorten,
     type_label,
 )
-from vaescope.similarity import SimilarityMap
 
-PANELS = 12  # small ones; more losses are drawn in one
-POINTS = 150  # of a line in a small panel
-AROUND, HEIGHT, BAR, LEAST_BAR, TALLEST = 110, 420, 30, 10, 1500  # pixels
-LABELLED, ENTRY = 12, 18  # points up to which each is numbered, and the pixels that its name takes
-TITLE = 16  # letters of a name beside a bar or in a legend
-MANY_TICKS = 8
+MARGINS, HEIGHT, BAR, MIN_BAR, MAX_BARS_HEIGHT, LEGEND_ENTRY = 110, 420, 30, 10, 1500, 18  # pixels
+MAX_NUMBERED = 12  # points up to which each has its number
+MAX_NAME_LENGTH = 16  # characters next to a bar or in a legend
+MAX_TICKS = 8
 
 Row = Mapping[str, Any]
 
 
-def losses_plot(histories: Sequence[tuple[str, History | None]]) -> Plot | None:
-    """The loss of each run on one scale, in small panels or, for many, in one; None where no history has any.
-
-    It is that on held-out items where every run has it, else on training items.
-    """
-    known = [(name, history) for name, history in histories if history and any("loss" in row for row in history)]
-    split = TEST if all(series(history, TEST, "loss")[0] for _, history in known) else TRAIN
-    found = {name: series(history, split, "loss", POINTS) for name, history in known}
-    losses: Losses = {name: points for name, points in found.items() if points[0]}
-    if not losses:
-        return None
-    figure = small_multiples(losses) if len(losses) <= PANELS else overlaid(losses)
-    figure.update_yaxes(**axis_scale(value for _, own in losses.values() for value in own))
-    least = lowest(losses)
-    without = len(histories) - len(losses)
-    sentence = (
-        f"The loss on {SPLIT_NAMES[split]} of {len(losses)} runs ends lowest in {least}, "
-        f"at {losses[least][1][-1]:.4g} nats" + (f"; {without} without a history." if without else ".")
-    )
-    rows = [
-        {"name": name, "split": split, "step": step, "loss": value}
-        for name, points in losses.items()
-        for step, value in zip(*points, strict=True)
-    ]
-    return Plot("Losses", sentence, figure, rows)
-
-
 def rates_plot(rows: Sequence[Row]) -> Plot | None:
-    """Rate against reconstruction at the end of each run, symbols by objective; None where no run has both.
+    """Rate against reconstruction at the end of each run, with symbols by objective; None if no run has both.
 
-    `rows` are those of `runs.summary`, with a `name` where it is not the id. The numbers are those on held-out items
-    where every run has them, else on training items. Few runs are numbered, and the legend tells which they are.
+    The values are those on held-out items if every run has them, else on training items. Few runs are numbered and
+    named in the legend; otherwise the legend names the objectives.
     """
-    from plotly.graph_objects import Figure, Scatter
-
-    ended = [row for row in rows if _ends(row, TEST) or _ends(row, TRAIN)]
-    split = TEST if all(_ends(row, TEST) for row in ended) else TRAIN
-    points = [(row, *ends) for row in ended if (ends := _ends(row, split)) is not None]
+    ended = [row for row in rows if _final_terms(row, TEST) or _final_terms(row, TRAIN)]
+    split = TEST if all(_final_terms(row, TEST) for row in ended) else TRAIN
+    points = [(row, *terms) for row in ended if (terms := _final_terms(row, split)) is not None]
     if not points:
         return None
-    numbered = len(points) <= LABELLED
+    numbered = len(points) <= MAX_NUMBERED
     objectives = list(dict.fromkeys(_objective(row) for row, *_ in points))
-    figure = Figure()
-    set_layout(figure, HEIGHT + (ENTRY * len(points) if numbered else 0), legend=True)
-    for number, (row, rate, distortion) in enumerate(points, 1):
+    figure = go.Figure()
+    set_layout(figure, HEIGHT + (LEGEND_ENTRY * len(points) if numbered else 0), legend=True)
+    for number, (row, rate, reconstruction) in enumerate(points, 1):
         place = objectives.index(_objective(row))
-        mark = {"size": 10, "color": CYCLE[place % len(CYCLE)], "symbol": SYMBOLS[place % len(SYMBOLS)]}
-        hover = f"{_told(row)}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats<extra></extra>"
-        point = Scatter(x=[rate], y=[distortion], mode="markers", marker=mark, hovertemplate=hover, cliponaxis=False)
+        point = go.Scatter(
+            x=[rate],
+            y=[reconstruction],
+            mode="markers",
+            marker={"size": 10, "color": CYCLE[place % len(CYCLE)], "symbol": SYMBOLS[place % len(SYMBOLS)]},
+            hovertemplate=f"{_details(row)}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats<extra></extra>",
+            cliponaxis=False,
+        )
         if numbered:
-            name = f"{number} {shorten(_name(row), TITLE)}"
+            name = f"{number} {shorten(_name(row), MAX_NAME_LENGTH)}"
             point.update(name=name, mode="markers+text", text=[str(number)], textposition="top center")
         else:
             known = any(trace.name == _objective(row) for trace in figure.data)
             point.update(name=_objective(row), showlegend=not known)
         figure.add_trace(point)
-    figure.update_xaxes(title_text="rate (nats)", **axis_scale([rate for _, rate, _ in points]))
-    figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale([distortion for *_, distortion in points]))
-    told = [{"name": _name(row), "split": split, "rate": one, "reconstruction": other} for row, one, other in points]
-    least, most = (pick(points, key=lambda point: point[1]) for pick in (min, max))
-    sentence = (
-        f"On {SPLIT_NAMES[split]} the rate goes from {least[1]:.4g} nats ({_name(least[0])}, reconstruction "
-        f"{least[2]:.4g}) to {most[1]:.4g} ({_name(most[0])}, {most[2]:.4g})."
+    figure.update_xaxes(title_text="rate (nats)", **axis_scale(rate for _, rate, _ in points))
+    figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale(value for *_, value in points))
+    low, high = (
+        f"{rate:.4g} nats ({_name(row)}, reconstruction {reconstruction:.4g})"
+        for row, rate, reconstruction in (pick(points, key=lambda point: point[1]) for pick in (min, max))
     )
-    return Plot("Rate and reconstruction", sentence, figure, told)
+    sentence = f"On {SPLIT_NAMES[split]}, the rate ranges from {low} to {high}."
+    shown = [{"name": _name(row), "split": split, "rate": one, "reconstruction": other} for row, one, other in points]
+    return Plot("Rate and reconstruction", sentence, figure, shown)
 
 
 def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
-    """Mean counts of types against the strength that differs between runs, with the range over runs of one strength.
+    """Mean counts of types against the strength that differs between runs, with the range over runs.
 
-    None where no strength of the objectives differs, or several do, and where no run has types.
+    None unless exactly one strength of the objectives differs, and if no run has types.
     """
-    from plotly.graph_objects import Figure, Scatter
-
     typed = [row for row in rows if _has_types(row)]
-    name = _differing(typed)
+    name = _differing_strength(typed)
     if name is None:
         return None
     values = sorted({row[name] for row in typed if name in row})
-    told = [_over_runs([row for row in typed if row.get(name) == value], name, value) for value in values]
-    figure = Figure()
+    groups = [[row for row in typed if row.get(name) == value] for value in values]
+    shown = [{name: value, **_count_statistics(group)} for value, group in zip(values, groups, strict=True)]
+    figure = go.Figure()
     set_layout(figure, HEIGHT, legend=True)
     for kind in VARIABLE_TYPES:
-        look, means = TYPE_STYLES[kind], [row[kind] for row in told]
-        figure.add_trace(
-            Scatter(
-                x=values,
-                y=means,
-                name=type_label(kind),
-                mode="lines+markers",
-                line={"color": look.colour, "width": 2, "dash": look.dash},
-                marker={"symbol": look.symbol, "size": 10},
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [row[f"{kind}_most"] - row[kind] for row in told],
-                    "arrayminus": [row[kind] - row[f"{kind}_least"] for row in told],
-                    "width": 5,
-                },
-                customdata=[[row[f"{kind}_least"], row[f"{kind}_most"], row["runs"]] for row in told],
-                hovertemplate=f"{name} %{{x}}: %{{y:.3g}} {kind} (%{{customdata[0]}} to %{{customdata[1]}} over "
-                "%{customdata[2]} runs)<extra></extra>",
-            )
+        style, least, most = TYPE_STYLES[kind], f"{kind}_least", f"{kind}_most"
+        figure.add_scatter(
+            x=values,
+            y=[row[kind] for row in shown],
+            name=type_label(kind),
+            mode="lines+markers",
+            line={"color": style.colour, "width": 2, "dash": style.dash},
+            marker={"symbol": style.symbol, "size": 10},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [row[most] - row[kind] for row in shown],
+                "arrayminus": [row[kind] - row[least] for row in shown],
+                "width": 5,
+            },
+            customdata=[[row[least], row[most], row["runs"]] for row in shown],
+            hovertemplate=(
+                f"{name} %{{x:g}}: %{{y:.3g}} {kind} on average, %{{customdata[0]}} to %{{customdata[1]}} over "
+                "%{customdata[2]} runs<extra></extra>"
+            ),
         )
-    figure.update_xaxes(title_text=name.replace("_", " "), zeroline=False, **_strength_axis(values))
+    words = name.replace("_", " ")
+    figure.update_xaxes(title_text=words, zeroline=False, **_strength_axis(values))
     figure.update_yaxes(title_text="number of latents", rangemode="tozero")
-    first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in VARIABLE_TYPES) for row in (told[0], told[-1]))
-    sentence = f"On average {first} at {name} {values[0]:g}, and {last} at {values[-1]:g}."
-    return Plot(f"Types over {name.replace('_', ' ')}", sentence, figure, told)
+    first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in VARIABLE_TYPES) for row in (shown[0], shown[-1]))
+    sentence = f"Average number of latents: {first} at {words} {values[0]:g}; {last} at {words} {values[-1]:g}."
+    return Plot(f"Types over {words}", sentence, figure, shown)
 
 
 def types_plot(rows: Sequence[Row]) -> Plot | None:
-    """How many latents of each type every run has; None where no run has types."""
-    from plotly.graph_objects import Bar, Figure
-
+    """The number of latents of each type in every run; None if no run has types."""
     typed = [row for row in rows if _has_types(row)]
     if not typed:
         return None
     names = [_name(row) for row in typed]
-    figure = Figure()
-    bar = min(BAR, max(LEAST_BAR, TALLEST // len(typed)))
-    set_layout(figure, bar * len(typed) + AROUND, legend=True, l=10)
+    figure = go.Figure()
+    bar = min(BAR, max(MIN_BAR, MAX_BARS_HEIGHT // len(typed)))
+    set_layout(figure, bar * len(typed) + MARGINS, legend=True, l=10)
     for kind in VARIABLE_TYPES:
-        look = TYPE_STYLES[kind]
-        figure.add_trace(
-            Bar(
-                x=[row[kind] for row in typed],
-                y=list(range(len(names))),
-                orientation="h",
-                name=type_label(kind),
-                customdata=[_told(row) for row in typed],
-                marker={
-                    "color": look.colour,
-                    "line": {"color": look.colour, "width": 1},
-                    "pattern": {"shape": look.pattern, "fgcolor": look.colour, "bgcolor": "#ffffff", "size": 7},
-                },
-                hovertemplate=f"%{{customdata}}<br>%{{x}} {kind}<extra></extra>",
-            )
+        style = TYPE_STYLES[kind]
+        figure.add_bar(
+            x=[row[kind] for row in typed],
+            y=list(range(len(names))),
+            orientation="h",
+            name=type_label(kind),
+            customdata=[_details(row) for row in typed],
+            marker={"color": style.colour, "line": {"color": style.colour, "width": 1}, "pattern": style.fill()},
+            hovertemplate=f"%{{customdata}}<br>%{{x}} {kind}<extra></extra>",
         )
     figure.update_layout(barmode="stack", bargap=0.25)
     figure.update_xaxes(title_text="number of latents", tickformat="d")
-    shown = {"tickvals": list(range(len(names))), "ticktext": [shorten(name, TITLE) for name in names]}
-    plain = {"autorange": "reversed", "showgrid": False, "zeroline": False}
-    figure.update_yaxes(**plain, **(shown if bar == BAR else {"title_text": "model"}))
+    figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
+    if bar == BAR:
+        labels = [shorten(name, MAX_NAME_LENGTH) for name in names]
+        figure.update_yaxes(tickvals=list(range(len(names))), ticktext=labels)
+    else:
+        figure.update_yaxes(title_text="model")
     active, passive = [row[ACTIVE] for row in typed], fmean(row[PASSIVE] for row in typed)
     span = str(active[0]) if min(active) == max(active) else f"{min(active)} to {max(active)}"
-    sentence = f"{len(typed)} models with {span} active latents each, and {passive:.3g} passive ones on average."
-    told = [{"name": _name(row), **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in typed]
-    return Plot("Types of latents", sentence, figure, told)
-
-
-def similarity_plot(found: Comparison) -> Plot:
-    """How alike the codes of each two subjects are."""
-    figure = heatmap(found.matrix, found.names, found.names, of=found.measure, axes=("model", "model"))
-    return Plot("Similarity of codes", f"{found.summary()}.", figure, found.pairs())
-
-
-def layer_plots(found: Comparison) -> tuple[Plot, ...]:
-    """How alike the layers of the first two subjects are; none where they were not compared."""
-    if found.layers is None:
-        return ()
-    (one, other), layers = found.names[:2], found.layers
-    axes = (f"layer of {shorten(other)}", f"layer of {shorten(one)}")
-    figure = heatmap(layers.matrix, layers.rows, layers.columns, of=layers.measure, axes=axes)
-    sentence = f"Layers of {one} (rows) and of {other} (columns): {layers.summary()}."
-    return (Plot("Similarity of layers", sentence, figure, layers.table()),)
-
-
-def map_plot(found: SimilarityMap) -> Plot:
-    """A map of layers or groups by itself."""
-    figure = heatmap(found.matrix, found.rows, found.columns, of=found.measure)
-    return Plot("Similarity", f"{found.summary()}.", figure, found.table())
+    sentence = f"{len(typed)} models with {span} active latents and, on average, {passive:.3g} passive latents."
+    counts = [{"name": _name(row), **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in typed]
+    return Plot("Types of latents", sentence, figure, counts)
 
 
 def _name(row: Row) -> str:
@@ -219,16 +166,18 @@ def _objective(row: Row) -> str:
     return str(row.get("objective", "codes")).replace("_", " ")
 
 
-def _told(row: Row) -> str:
-    """The name and the settings that tell runs apart, for hovering."""
+def _details(row: Row) -> str:
+    """The name and the settings that distinguish runs, for hovering."""
     names = ("objective", *_strengths(), "latents", "seed")
     return "<br>".join([_name(row), ", ".join(f"{name} {row[name]}" for name in names if name in row)])
 
 
-def _ends(row: Row, split: str) -> tuple[float, float] | None:
-    """Rate and reconstruction at the end, where both are finite numbers."""
-    rate, distortion = (row.get(f"{split}_{name}", math.nan) for name in ("rate", "reconstruction"))
-    return (round_value(rate), round_value(distortion)) if is_finite(rate) and is_finite(distortion) else None
+def _final_terms(row: Row, split: str) -> tuple[float, float] | None:
+    """The last rate and reconstruction, if both are finite."""
+    rate, reconstruction = row.get(f"{split}_rate"), row.get(f"{split}_reconstruction")
+    if not (is_finite(rate) and is_finite(reconstruction)):
+        return None
+    return round_value(rate), round_value(reconstruction)
 
 
 def _has_types(row: Row) -> bool:
@@ -241,25 +190,25 @@ def _strengths() -> list[str]:
     return sorted(dict.fromkeys(fields), key=lambda name: name != "beta")
 
 
-def _differing(rows: Sequence[Row]) -> str | None:
-    """The one strength that runs differ in."""
+def _differing_strength(rows: Sequence[Row]) -> str | None:
+    """The strength in which runs differ, if there is exactly one."""
     values = {name: {row[name] for row in rows if isinstance(row.get(name), int | float)} for name in _strengths()}
-    found = [name for name, known in values.items() if len(known) > 1]
-    return found[0] if len(found) == 1 else None
+    differing = [name for name, known in values.items() if len(known) > 1]
+    return differing[0] if len(differing) == 1 else None
 
 
-def _over_runs(rows: Sequence[Row], name: str, value: float) -> dict[str, Any]:
-    """The mean count of each type, the least and the most."""
-    told: dict[str, Any] = {name: value, "runs": len(rows)}
+def _count_statistics(rows: Sequence[Row]) -> dict[str, float]:
+    """The mean, least and greatest count of each type."""
+    statistics: dict[str, float] = {"runs": len(rows)}
     for kind in VARIABLE_TYPES:
         counts = [row[kind] for row in rows]
-        told |= {kind: fmean(counts), f"{kind}_least": min(counts), f"{kind}_most": max(counts)}
-    return told
+        statistics |= {kind: fmean(counts), f"{kind}_least": min(counts), f"{kind}_most": max(counts)}
+    return statistics
 
 
-def _strength_axis(values: Sequence[float]) -> dict[str, Any]:
-    """Strengths are mostly doubled, hence logarithmic unless one is 0; each has its tick where they are few."""
-    kind = {"type": "log" if min(values) > 0 else "linear"}
-    if len(values) > MANY_TICKS:
-        return kind
-    return {**kind, "tickmode": "array", "tickvals": list(values), "ticktext": [f"{value:g}" for value in values]}
+def _strength_axis(values: Sequence[float]) -> dict[str, object]:
+    """Strengths are usually doubled, so the axis is logarithmic unless one is 0; few strengths have a tick each."""
+    axis: dict[str, object] = {"type": "log" if min(values) > 0 else "linear"}
+    if len(values) <= MAX_TICKS:
+        axis |= {"tickmode": "array", "tickvals": list(values), "ticktext": [f"{value:g}" for value in values]}
+    return axis

@@ -1,46 +1,50 @@
-"""Points of lines: the finite values of a history, downsampled so that a page stays small and every extreme stays in."""
+"""Downsampling of lines: a page stays small, and every extreme stays visible."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
+from vaescope.diagnosis.subject import History
 from vaescope.reporting.style import round_value
 
-MAX_POINTS = 500  # points of a line
+MAX_POINTS = 500  # per line
 TRAIN, TEST = "train", "test"
 SPLIT_NAMES = {TRAIN: "training items", TEST: "held-out items"}
 
-History = Sequence[Mapping[str, Any]]
+
+class Series(NamedTuple):
+    """The points of one line."""
+
+    steps: list[int]
+    values: list[float]
 
 
-def series(history: History, split: str, name: str, most: int = MAX_POINTS) -> tuple[list[int], list[float]]:
-    """Steps and finite values of one term on one split, downsampled."""
-    found = [
-        (row["step"], round_value(row[name])) for row in history if row["split"] == split and is_finite(row.get(name))
-    ]
-    kept = [found[place] for place in downsample([value for _, value in found], most)]
-    return [step for step, _ in kept], [value for _, value in kept]
+def series(history: History, split: str, name: str, max_points: int = MAX_POINTS) -> Series:
+    """The finite values of one term on one split, downsampled."""
+    rows = [row for row in history if row["split"] == split and is_finite(row.get(name))]
+    kept = [rows[place] for place in downsample([row[name] for row in rows], max_points)]
+    return Series([row["step"] for row in kept], [round_value(row[name]) for row in kept])
 
 
-def downsample(values: Sequence[float], most: int = MAX_POINTS) -> list[int]:
-    """Places of at most `most` values: the first, the last, the least and the greatest of each of equal stretches."""
-    if len(values) <= most:
+def downsample(values: Sequence[float], max_points: int = MAX_POINTS) -> list[int]:
+    """Indices of at most `max_points` values: the first, the last, and the extremes of equal intervals between."""
+    if len(values) <= max_points:
         return list(range(len(values)))
     array, kept = np.asarray(values), {0, len(values) - 1}
-    for stretch in np.array_split(np.arange(1, len(values) - 1), (most - 2) // 2):
-        kept |= {int(stretch[array[stretch].argmin()]), int(stretch[array[stretch].argmax()])}
+    for interval in np.array_split(np.arange(1, len(values) - 1), (max_points - 2) // 2):
+        kept |= {int(interval[array[interval].argmin()]), int(interval[array[interval].argmax()])}
     return sorted(kept)
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a number, finite or not; truth values are none."""
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a number, finite or not; booleans are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def is_finite(value: Any) -> bool:
-    """Whether it is a finite number."""
+def is_finite(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number."""
     return is_number(value) and math.isfinite(value)

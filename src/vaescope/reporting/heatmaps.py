@@ -1,26 +1,27 @@
-"""Matrices as pictures: similarities of models and of layers, and what latents carry of factors."""
+"""Heatmaps of matrices, and the plots of similarities drawn with them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import plotly.graph_objects as go
 from jaxtyping import Float
+from torch import nn
 
-from vaescope.metrics.meaning import Meaning
+from vaescope.data import DataLike
+from vaescope.diagnosis.compare import MAX_LAYER_ITEMS, Comparison
+from vaescope.encoding import layer_similarity
+from vaescope.reporting.plots import Plot
 from vaescope.reporting.style import BLACK, colour_bar, set_layout, shorten
+from vaescope.similarity import SimilarityMap
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-CELL, AROUND, LEAST, LETTER = 34, 140, 320, 8  # pixels
-LEAST_CELL, TALLEST = 8, 900  # of many rows
-MANY = 30  # rows or columns up to which each has its name
+CELL, MIN_CELL, MAX_HEIGHT, MIN_HEIGHT, MARGINS, LETTER = 34, 8, 900, 320, 140, 8  # pixels
+MAX_NAMED = 30  # rows or columns up to which every one has its name
+MAX_NUMBERED = 10  # columns up to which every cell has its number
 DECIMALS = 4
-# One hue from light to dark: colour-blind people, and printers, keep the order.
+# One hue from light to dark keeps the order for colour-blind readers and in print.
 LIGHTEST, DARKEST = "#F7FBFF", "#4292C6"
-FEW = 10  # columns up to which each cell has its number
 
 
 def heatmap(
@@ -31,62 +32,104 @@ def heatmap(
     of: str,
     largest: float | None = 1.0,
     axes: tuple[str, str] = ("", ""),
-) -> Figure:
-    """One cell for each pair, light for 0 and dark for `largest`, with its number where there is room.
+) -> go.Figure:
+    """Draw a matrix with values from 0 (light) to `largest` (dark).
 
-    Without `largest` it is the largest number of the matrix. Cells that are not a number stay empty. `axes` are the
-    titles of columns and rows.
+    Args:
+        matrix: The values; cells with NaN stay empty.
+        rows: The names of the rows, from top to bottom.
+        columns: The names of the columns.
+        of: What the values are, for the colour bar.
+        largest: The value of the darkest colour; None means the largest value of the matrix.
+        axes: The titles of the x axis and of the y axis.
     """
-    from plotly import graph_objects
-
     values = np.asarray(matrix, dtype=np.float64).round(DECIMALS)
-    options = _numbers(values) if len(columns) <= FEW else {"colorscale": "Blues"}
-    most = largest if largest is not None else float(np.nanmax(values, initial=0.0))
-    drawn = graph_objects.Heatmap(
-        z=[[None if np.isnan(value) else value for value in row] for row in values.tolist()],
-        x=list(columns),
-        y=list(rows),
-        zmin=0,
-        zmax=most or 1.0,
-        colorbar=colour_bar(of),
-        hovertemplate=f"%{{y}}, %{{x}}: %{{z:.3f}} ({of})<extra></extra>",
-        hoverongaps=False,
-        **options,
+    darkest = largest if largest is not None else float(np.nanmax(values, initial=0.0))
+    figure = go.Figure(
+        go.Heatmap(
+            z=[[None if np.isnan(value) else value for value in row] for row in values.tolist()],
+            x=list(columns),
+            y=list(rows),
+            zmin=0,
+            zmax=darkest or 1.0,
+            colorbar=colour_bar(of),
+            hovertemplate=f"%{{y}}, %{{x}}: %{{z:.3f}} ({of})<extra></extra>",
+            hoverongaps=False,
+            **(_numbers(values) if len(columns) <= MAX_NUMBERED else {"colorscale": "Blues"}),
+        )
     )
-    figure = graph_objects.Figure(drawn)
-    cell = min(CELL, max(LEAST_CELL, TALLEST // len(rows)))
+    cell = min(CELL, max(MIN_CELL, MAX_HEIGHT // len(rows)))
     below = LETTER * max(len(shorten(name)) for name in columns)
-    set_layout(figure, max(LEAST, cell * len(rows) + AROUND + below), l=10, t=76, b=10)
-    # Upright or level: names aslant would push the panel aside.
-    upright: dict[str, Any] = {"autotickangles": [0, 90], "title_standoff": None}
+    set_layout(figure, max(MIN_HEIGHT, cell * len(rows) + MARGINS + below), l=10, t=76, b=10)
+    # Slanted names would push the panel aside, and a standoff would put the title among the names.
+    upright = {"autotickangles": [0, 90], "title_standoff": None}
     figure.update_xaxes(title_text=axes[0], side="bottom", **upright, **_ticks(columns))
-    # The first row on top, as in a table.
+    # The first row at the top, as in a table.
     figure.update_yaxes(title_text=axes[1], autorange="reversed", **_ticks(rows))
     return figure
 
 
-def _numbers(values: Float[np.ndarray, "rows columns"]) -> dict[str, Any]:
-    """The number of each cell, without the 0 before the point, which a telephone has no room for."""
-    texts = [["" if np.isnan(value) else _told(value) for value in row] for row in values.tolist()]
-    # No darker than black can be read on.
+def similarity_plot(found: Comparison) -> Plot:
+    """The similarity of each pair of models."""
+    figure = heatmap(found.matrix, found.names, found.names, of=found.measure, axes=("model", "model"))
+    return Plot("Similarity of codes", f"{found.summary()}.", figure, found.pairs())
+
+
+def layer_plots(found: Comparison) -> tuple[Plot, ...]:
+    """The similarity of the layers of the first two models; empty if they were not compared."""
+    if found.layers is None:
+        return ()
+    (one, other), layers = found.names[:2], found.layers
+    axes = (f"layer of {shorten(other)}", f"layer of {shorten(one)}")
+    figure = heatmap(layers.matrix, layers.rows, layers.columns, of=layers.measure, axes=axes)
+    sentence = f"Layers of {one} (rows) and {other} (columns): {layers.summary()}."
+    return (Plot("Similarity of layers", sentence, figure, layers.table()),)
+
+
+def map_plot(found: SimilarityMap) -> Plot:
+    """A similarity map by itself."""
+    figure = heatmap(found.matrix, found.rows, found.columns, of=found.measure)
+    return Plot("Similarity", f"{found.summary()}.", figure, found.table())
+
+
+def own_layers_plot(model: nn.Module, data: DataLike, *, items: int = MAX_LAYER_ITEMS, seed: int = 0) -> Plot:
+    """Pairwise CKA between the layers of one model, on at most `items` items."""
+    found = layer_similarity(model, data=data, items=items, seed=seed)
+    figure = heatmap(found.matrix, found.rows, found.columns, of="CKA", axes=("layer", "layer"))
+    return Plot("Similarity of layers", _extremes(found), figure, found.table())
+
+
+def _extremes(found: SimilarityMap) -> str:
+    """The most and the least similar pair of layers; constant layers are listed."""
+    pairs = np.where(np.eye(len(found.rows), dtype=bool), np.nan, found.matrix)
+    constant = f" Constant: {', '.join(found.constant)}." if found.constant else ""
+    if np.isnan(pairs).all():
+        return f"No two of the {len(found.rows)} layers can be compared.{constant}"
+    ends = [np.unravel_index(int(place), pairs.shape) for place in (np.nanargmax(pairs), np.nanargmin(pairs))]
+    most, least = (
+        f"{found.rows[one]} and {found.rows[other]} ({pairs[one, other]:.3f})"
+        for one, other in (sorted(map(int, end)) for end in ends)
+    )
+    return f"CKA of {len(found.rows)} layers: highest for {most}, lowest for {least}.{constant}"
+
+
+def _numbers(values: Float[np.ndarray, "rows columns"]) -> dict[str, object]:
+    """The options that print each value into its cell."""
+    texts = [["" if np.isnan(value) else _short_number(value) for value in row] for row in values.tolist()]
+    # Black text must stay readable on the darkest colour.
     return {"text": texts, "texttemplate": "%{text}", "textfont": {"color": BLACK}, "colorscale": [LIGHTEST, DARKEST]}
 
 
-def _told(value: float) -> str:
+def _short_number(value: float) -> str:
+    """Two decimals, without the leading 0, which does not fit on a phone."""
     text = f"{value:.2f}"
     return text.rstrip("0").rstrip(".") if value >= 1 else text.removeprefix("0")
 
 
-def _ticks(names: Sequence[str]) -> dict[str, Any]:
-    """An axis with every name, shortened where it is long; of many, those that plotly finds room for.
+def _ticks(names: Sequence[str]) -> dict[str, object]:
+    """An axis with every name, shortened; with many names plotly chooses which to show.
 
-    Ticks are placed by name: a place by number would be taken for the category of that name, where there is one.
+    Ticks are placed by name, because plotly takes a number for the category of that name.
     """
     every = {"tickmode": "array", "tickvals": list(names), "ticktext": [shorten(name) for name in names]}
-    return {"type": "category", "showgrid": False, **(every if len(names) <= MANY else {})}
-
-
-def meaning_heatmap(found: Meaning) -> Figure:
-    """Bits that each latent carries of each factor."""
-    rows = [f"latent {place}" for place in found.latents]
-    return heatmap(found.bits, rows, found.factors, of="bits", largest=None)
+    return {"type": "category", "showgrid": False, **(every if len(names) <= MAX_NAMED else {})}

@@ -1,31 +1,29 @@
-"""A plot: a figure, the sentence that it shows, and the numbers behind it."""
+"""A plot: a figure, a sentence that says what it shows, and the numbers behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
 
 from vaescope.markup import Markup, element, join
 from vaescope.tables import csv_text
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 
 @dataclass(frozen=True)
 class Plot:
-    """What is shown, in one sentence, the figure, and one row for each number or point of it."""
+    """A figure with its title, its finding in one sentence, and one row per number or point."""
 
     title: str
     sentence: str
-    figure: Figure = field(repr=False)
-    rows: Sequence[dict[str, Any]] = field(repr=False)
+    figure: go.Figure = field(repr=False)
+    rows: Sequence[Mapping[str, object]] = field(repr=False)
 
     def _repr_html_(self) -> str:
         words = element("p", element("strong", f"{self.title}. "), self.sentence)
         return join(words, Markup(self.figure._repr_html_()))
 
     def csv(self) -> str:
-        """The rows as text with commas, the columns in the order they are met."""
+        """The rows as CSV."""
         return csv_text(self.rows)

@@ -1,16 +1,19 @@
-"""The story of one model as a page: verdict, cards, latents, live decoding, plots, and what is missing."""
+"""The page of one model: verdict, cards, latents, live decoding, plots, and what is missing."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from vaescope.diagnosis.diagnose import Diagnosis
-from vaescope.diagnosis.subject import Material
+from vaescope.diagnosis.subject import Subject
 from vaescope.encoding import traversals
 from vaescope.markup import Markup, element, join
 from vaescope.reporting import sections
+from vaescope.reporting.decoder import NotExported
+from vaescope.reporting.heatmaps import own_layers_plot
 from vaescope.reporting.history_plots import history_plot, rate_distortion_plot, types_over_training_plot
 from vaescope.reporting.latent_plots import (
     correlation_plot,
@@ -18,110 +21,113 @@ from vaescope.reporting.latent_plots import (
     histograms_plot,
     importance_plot,
     information_plot,
-    layers_plot,
 )
-from vaescope.reporting.latents import latent_rows, latents_table, pictured
-from vaescope.reporting.live import Live, live, live_section
+from vaescope.reporting.latent_table import latent_rows, latent_table, pictured_latents
+from vaescope.reporting.live import LiveDecoder, live_decoder, live_section
 from vaescope.reporting.page import page
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
-from vaescope.runs import summary
+from vaescope.runs import Run, summary
 from vaescope.runs.columns import drop_constant_settings
 from vaescope.sizing import Elbow, Fondue
 from vaescope.sizing.axes import LATENTS
-from vaescope.sizing.store import kept_checks, kept_results
+from vaescope.sizing.store import load_checks, load_results
 
-# Of the row about a run, what the page says elsewhere.
-ELSEWHERE = ("id", "status", "steps", "active", "mixed", "passive")
+# Columns of a run's row that the page shows elsewhere.
+SHOWN_ELSEWHERE = ("id", "status", "steps", "active", "mixed", "passive")
 
 
-def story_page(material: Material, diagnosis: Diagnosis, *, layers: bool = True, seed: int = 0) -> str:
-    """The whole page."""
-    reasons = dict(material.left_out)
-    found = live(material, diagnosis.types, seed)
-    if isinstance(found, str):
-        reasons["Live decoding"] = found
-    if diagnosis.meaning is None:
-        reasons["Factors"] = "the data come without factors: what a latent carries cannot be named."
-    if material.items is None:
-        reasons["Pictures"] = "there are codes without the items they are of."
-    searches = searches_of(material)
-    if material.run is not None and not searches:
-        command = f"vaescope fondue {_source(material)}"
-        reasons["FONDUE"] = f"no search over these data is kept beside the run; `{command}` makes one."
-    drawn = [plot for plot in plots_of(material, diagnosis, searches, layers) if plot is not None]
+def run_page(subject: Subject, diagnosis: Diagnosis, *, layers: bool = True, seed: int = 0) -> str:
+    """The whole page.
+
+    Args:
+        subject: The model.
+        diagnosis: Its diagnosis.
+        layers: Whether to compare the layers of the network.
+        seed: The random seed of the codes drawn from the prior.
+    """
+    live = live_decoder(subject, diagnosis.types, seed)
+    results = [] if subject.run is None else _saved_results(subject.run, load_results)
+    searches = [Fondue.from_plain(table) for table in results]
+    plots = [plot for plot in _plots(subject, diagnosis, searches, layers) if plot is not None]
     parts = [
-        ("cards", "What it means", sections.cards(diagnosis.cards)),
-        ("latents", "Latents", _latents(material, diagnosis)),
-        *([("decoding", "Live decoding", _decoding(found, material))] if isinstance(found, Live) else []),
-        ("plots", "Plots", sections.plots(drawn)),
+        ("cards", "Findings", sections.cards(diagnosis.cards)),
+        ("latents", "Latents", _latents(subject, diagnosis)),
+        *([("decoding", "Live decoding", _decoding(live, subject))] if isinstance(live, LiveDecoder) else []),
+        ("plots", "Plots", sections.plots(plots)),
     ]
-    navigation = [(identity, title) for identity, title, _ in parts]
     return page(
-        f"{material.name}: {diagnosis.types.summary()}",
-        element("h1", f"vaescope report of {material.name}"),
-        element("p", verdict(material, diagnosis, searches), class_="verdict"),
-        None if material.run is None else sections.facts(facts_of(material)),
+        f"{subject.name}: {diagnosis.types.summary()}",
+        element("h1", f"vaescope report of {subject.name}"),
+        element("p", _verdict(subject, diagnosis, searches), class_="verdict"),
+        None if subject.run is None else sections.facts(_facts(subject.run, subject)),
         *[sections.section(*part) for part in parts],
-        sections.left_out(reasons),
-        navigation=navigation,
+        sections.missing_parts(_missing(subject, diagnosis, live, searches)),
+        navigation=[(identity, title) for identity, title, _ in parts],
     )
 
 
-def verdict(material: Material, diagnosis: Diagnosis, searches: tuple[Fondue, ...]) -> str:
-    """One sentence: types, collapse, and what FONDUE suggests where it was asked with the same model and objective."""
-    text, suggested = diagnosis.summary(), sorted({one.latents for one in searches if _is_of(one, material)})
-    return f"{text[:-1]}; FONDUE suggests {' or '.join(map(str, suggested))}." if suggested else text
+def _verdict(subject: Subject, diagnosis: Diagnosis, searches: Sequence[Fondue]) -> str:
+    """Types, collapse, and the size that FONDUE suggests, if it searched with this model and objective."""
+    text = diagnosis.summary()
+    if subject.run is None:
+        return text
+    table = subject.run.configuration.plain()
+    settings = {**table["architecture"], "objective": table["member"]["objective"]}
+    sizes = {
+        search.latents
+        for search in searches
+        if search.over == LATENTS and all(search.settings.get(name) == value for name, value in settings.items())
+    }
+    return f"{text[:-1]}; FONDUE suggests {' or '.join(map(str, sorted(sizes)))}." if sizes else text
 
 
-def _is_of(found: Fondue, material: Material) -> bool:
-    """Whether a search over latents trained what the run is one of."""
-    assert material.run is not None
-    table = material.run.configuration.plain()
-    wanted = {**table["architecture"], "objective": table["member"]["objective"]}
-    return found.over == LATENTS and all(found.settings.get(name) == value for name, value in wanted.items())
+def _facts(run: Run, subject: Subject) -> dict[str, object]:
+    """The most important settings and results of a run."""
+    configuration, encoded = run.configuration, len(subject.codes)
+    if not subject.history:
+        names = {"data": configuration.data["name"], "model": configuration.architecture.model}
+        return {**names, "latents": configuration.member.latents, "encoded": encoded}
+    (row,) = drop_constant_settings([summary(run)])
+    known = {
+        name: value
+        for name, value in row.items()
+        if name not in SHOWN_ELSEWHERE and not name.startswith(("train_", "test_"))
+    }
+    return {**known, "test_loss": row.get("test_loss"), "encoded": encoded}
 
 
-def facts_of(material: Material) -> dict[str, Any]:
-    """What the run is, in a few words each."""
-    assert material.run is not None
-    if not material.history:
-        configuration = material.run.configuration
-        own = {"data": configuration.data["name"], "model": configuration.architecture.model}
-        return {**own, "latents": configuration.member.latents, "encoded": len(material.codes)}
-    (known,) = drop_constant_settings([summary(material.run)])
-    told = {name: value for name, value in known.items() if name not in ELSEWHERE}
-    own = {name: value for name, value in told.items() if not name.startswith(("train_", "test_"))}
-    return {**own, "test_loss": told.get("test_loss"), "encoded": len(material.codes)}
+def _missing(
+    subject: Subject, diagnosis: Diagnosis, live: LiveDecoder | NotExported, searches: Sequence[Fondue]
+) -> dict[str, str]:
+    """Part -> why the page does not contain it."""
+    reasons = dict(subject.missing)
+    if isinstance(live, NotExported):
+        reasons["Live decoding"] = live.reason
+    if diagnosis.meaning is None:
+        reasons["Factors"] = "the data have no factors, so the page cannot say what a latent encodes."
+    if subject.items is None:
+        reasons["Pictures"] = "only codes were given, not the items they belong to."
+    if subject.run is not None and not searches:
+        source = subject.run.provenance.source or subject.run.configuration.data["name"]
+        command = f"vaescope fondue {shlex.quote(str(source))}"
+        reasons["FONDUE"] = f"this folder has no search on these data; `{command}` runs one."
+    return reasons
 
 
-def searches_of(material: Material) -> tuple[Fondue, ...]:
-    """What FONDUE found on the same data, in searches that are kept beside the run."""
-    if material.run is None:
-        return ()
-    mine = material.run.configuration.data["fingerprint"]
-    tables = [table for table in kept_results(material.run.path.parent) if table["data"].get("fingerprint") == mine]
-    return tuple(Fondue.from_plain(table) for table in tables)
+def _saved_results(run: Run, load: Callable[[Path], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The saved results in the folder of the run that are about the same data."""
+    data = run.configuration.data["fingerprint"]
+    return [table for table in load(run.path.parent) if table["data"].get("fingerprint") == data]
 
 
-def checks_of(material: Material) -> tuple[Elbow, ...]:
-    """The elbow checks on the same data that are kept beside the run."""
-    if material.run is None:
-        return ()
-    mine = material.run.configuration.data["fingerprint"]
-    tables = [table for table in kept_checks(material.run.path.parent) if table["data"].get("fingerprint") == mine]
-    return tuple(Elbow.from_plain(table) for table in tables)
-
-
-def plots_of(
-    material: Material, diagnosis: Diagnosis, searches: tuple[Fondue, ...], layers: bool
-) -> Iterator[Plot | None]:
-    """Every plot that there is material for."""
-    codes, types = material.codes, diagnosis.types
-    if material.history:
-        yield history_plot(material.history)
-        yield rate_distortion_plot(material.history)
-        yield types_over_training_plot(material.history)
+def _plots(subject: Subject, diagnosis: Diagnosis, searches: Sequence[Fondue], layers: bool) -> Iterator[Plot | None]:
+    """Every plot for which there are data."""
+    codes, types = subject.codes, diagnosis.types
+    if subject.history:
+        yield history_plot(subject.history)
+        yield rate_distortion_plot(subject.history)
+        yield types_over_training_plot(subject.history)
     yield histograms_plot(codes, types)
     if diagnosis.meaning is not None:
         yield factor_plot(diagnosis.meaning)
@@ -129,29 +135,25 @@ def plots_of(
         yield importance_plot(score)
     yield correlation_plot(codes, types)
     yield information_plot(codes)
-    for found in searches:
-        yield fondue_plot(found)
-    for check in checks_of(material):
-        yield elbow_plot(check)
-    if layers and material.run is not None and material.items is not None:
-        yield layers_plot(material.model, material.items)
+    for search in searches:
+        yield fondue_plot(search)
+    if subject.run is not None:
+        for table in _saved_results(subject.run, load_checks):
+            yield elbow_plot(Elbow.from_plain(table))
+        if layers and subject.items is not None:
+            yield own_layers_plot(subject.run.model, subject.items)
 
 
-def _latents(material: Material, diagnosis: Diagnosis) -> Markup:
-    """The table, with what each latent does to a decoded item where there is a decoder."""
-    rows = latent_rows(diagnosis, material.codes)
-    moved = None
-    if material.run is not None and material.items is not None:
-        moved = traversals(material.model, material.items, material.codes, latents=pictured(rows))
-    return latents_table(rows, traversals=moved, items=material.items, name="latent-rows")
+def _latents(subject: Subject, diagnosis: Diagnosis) -> Markup:
+    """The table of latents, with traversals if there is a decoder."""
+    rows = latent_rows(diagnosis, subject.codes)
+    found = None
+    if subject.run is not None and subject.items is not None:
+        found = traversals(subject.run.model, subject.items, subject.codes, latents=pictured_latents(rows))
+    return latent_table(rows, traversals=found, items=subject.items, name="latent-rows")
 
 
-def _decoding(found: Live, material: Material) -> Markup:
-    words = "Move a latent, and the decoder, which this page holds, draws what becomes of the item."
-    return join(element("p", words, class_="quiet"), live_section(found, material.items))
-
-
-def _source(material: Material) -> str:
-    """What to name to a command that works on the run's data."""
-    assert material.run is not None
-    return shlex.quote(str(material.run.record.get("source") or material.run.configuration.data["name"]))
+def _decoding(live: LiveDecoder, subject: Subject) -> Markup:
+    assert subject.items is not None
+    words = element("p", "Drag a slider: the decoder runs in this page.", class_="quiet")
+    return join(words, live_section(live, subject.items))

@@ -1,40 +1,42 @@
-"""Colours, marks and the layout that all figures share."""
+"""Colours, symbols and the layout that all figures share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
 
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-# Okabe and Ito's colours, which colour-blind people can tell apart; shapes and dashes differ too.
+# Okabe and Ito's palette, which colour-blind readers can distinguish; symbols and dashes differ too.
 BLUE, VERMILION, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#000000", "#707070"
 PURPLE = "#CC79A7"
 GREEN_SHADE, BLUE_SHADE = "rgba(0, 158, 115, 0.2)", "rgba(0, 114, 178, 0.12)"
-# For things in any number: colours and symbols go round at different lengths, so that few pairs come twice.
+# The two cycles have coprime lengths, so few groups share both colour and symbol.
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, BLACK)
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 TEXT, GRID = "#1a1a1a", "#e5e5e5"
-FONT_SIZE = 14  # pixels; of all text
+FONT_SIZE = 14  # pixels
 FONT = {"family": "system-ui, sans-serif", "size": FONT_SIZE, "color": TEXT}
-DECADES = 3  # of positive values, above which an axis is logarithmic
-DIGITS = 6  # significant ones that a figure keeps of a number
-LONGEST = 26  # letters of a name that a telephone has room for
+LOG_DECADES = 3  # range of positive values above which an axis is logarithmic
+SIGNIFICANT_DIGITS = 6
+MAX_LABEL_LENGTH = 26  # characters that fit on a phone
 
 
 @dataclass(frozen=True)
 class TypeStyle:
-    """How a type of latents is drawn: colour, the sign beside its name, symbol, dash, and the pattern of areas."""
+    """How latents of one type are drawn; `sign` stands before the name of the type."""
 
     colour: str
     sign: str
     symbol: str
     dash: str
     pattern: str
+
+    def fill(self) -> dict[str, object]:
+        """The pattern of bars and areas."""
+        return {"shape": self.pattern, "fgcolor": self.colour, "bgcolor": "#ffffff", "size": 7}
 
 
 TYPE_STYLES = {
@@ -45,12 +47,12 @@ TYPE_STYLES = {
 
 
 def type_label(kind: str) -> str:
-    """A type with its sign, as in legends."""
+    """A type of latents with its sign, as in legends."""
     return f"{TYPE_STYLES[kind].sign} {kind}"
 
 
-def set_layout(figure: Figure, height: int, *, legend: bool = False, **margins: int) -> None:
-    """The common look: as wide as the page, `height` pixels high, the legend in a row on top."""
+def set_layout(figure: go.Figure, height: int, *, legend: bool = False, **margins: int) -> None:
+    """Apply the shared layout: full page width, `height` pixels, the legend in a row at the top."""
     figure.update_layout(
         template="none",
         height=height,
@@ -63,21 +65,21 @@ def set_layout(figure: Figure, height: int, *, legend: bool = False, **margins: 
         legend_yref="container",
         hoverlabel={"font": {"size": FONT_SIZE}, "namelength": -1},
     )
-    lines: dict[str, Any] = {"gridcolor": GRID, "zerolinecolor": "#b0b0b0", "linecolor": GREY, "automargin": True}
+    lines = {"gridcolor": GRID, "zerolinecolor": "#b0b0b0", "linecolor": GREY, "automargin": True}
     figure.update_yaxes(**lines, title_standoff=8, title_font_size=FONT_SIZE)
     figure.update_xaxes(**lines, title_standoff=10, title_font_size=FONT_SIZE)
 
 
-def axis_scale(values: Iterable[float]) -> dict[str, Any]:
-    """The options of an axis for these values: logarithmic only where they are positive and span many decades."""
+def axis_scale(values: Iterable[float]) -> dict[str, object]:
+    """Axis options for the values: logarithmic if they are positive and span more than three decades."""
     known = list(values)
-    if min(known) > 0 and max(known) > 10**DECADES * min(known):
+    if min(known) > 0 and max(known) > 10**LOG_DECADES * min(known):
         return {"type": "log", "dtick": 1, "tickformat": "~g"}
     return {"type": "linear"}
 
 
-def colour_bar(title: str) -> dict[str, Any]:
-    """A bar of colours that lies above the panel, where it takes no width from it."""
+def colour_bar(title: str) -> dict[str, object]:
+    """A horizontal colour bar above the panel, where it takes no width from it."""
     return {
         "title": {"text": title, "side": "top", "font": {"size": FONT_SIZE}},
         "orientation": "h",
@@ -92,13 +94,18 @@ def colour_bar(title: str) -> dict[str, Any]:
 
 
 def round_value(value: float) -> float:
-    """What a figure keeps of a number: more digits than anyone sees would only make the page larger."""
-    return float(f"{value:.{DIGITS}g}")
+    """Round to the digits that a figure can show, which keeps the page small."""
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
-def shorten(name: str, letters: int = LONGEST) -> str:
-    """A name that fits: the middle of a long one gives way, for its ends tell it from others."""
-    if len(name) <= letters:
+def shorten(name: str, length: int = MAX_LABEL_LENGTH) -> str:
+    """Cut the middle out of a long name; the ends distinguish it from others."""
+    if len(name) <= length:
         return name
-    end = (letters - 1) // 2
-    return f"{name[: letters - 1 - end]}…{name[-end:]}"
+    end = (length - 1) // 2
+    return f"{name[: length - 1 - end]}…{name[-end:]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """'1 latent', '2 latents'."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

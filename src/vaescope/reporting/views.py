@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from vaescope.diagnosis import Card, Comparison, Diagnosis
 from vaescope.markup import Markup, element
 from vaescope.metrics import Meaning
-from vaescope.notebook import view
+from vaescope.notebook import register_view
 from vaescope.reporting import sections
-from vaescope.reporting.comparison_plots import map_plot, similarity_plot
+from vaescope.reporting.heatmaps import map_plot, similarity_plot
 from vaescope.reporting.history_plots import run_plot
 from vaescope.reporting.latent_plots import factor_plot
 from vaescope.reporting.plots import Plot
@@ -17,47 +20,30 @@ from vaescope.similarity import SimilarityMap
 from vaescope.sizing import Elbow, Fondue
 from vaescope.tables import table
 
+Result = TypeVar("Result")
 
-@view(Card)
+
+@register_view(Card)
 def _card(card: Card) -> Markup:
     return sections.for_notebook(sections.card(card))
 
 
-@view(Diagnosis)
+@register_view(Diagnosis)
 def _diagnosis(found: Diagnosis) -> Markup:
     verdict = element("p", element("strong", found.summary()))
     return sections.for_notebook(verdict, sections.cards(found.cards), table(found.rows(), f"Latents of {found.name}"))
 
 
-@view(Meaning)
-def _meaning(found: Meaning) -> Markup | None:
-    return _html(factor_plot(found))
+def _register_plot(kind: type[Result], draw: Callable[[Result], Plot | None]) -> None:
+    @register_view(kind)
+    def view(result: Result) -> Markup | None:
+        plot = draw(result)
+        return None if plot is None else Markup(plot._repr_html_())
 
 
-@view(Comparison)
-def _comparison(found: Comparison) -> Markup | None:
-    return _html(similarity_plot(found))
-
-
-@view(SimilarityMap)
-def _similarity_map(found: SimilarityMap) -> Markup | None:
-    return _html(map_plot(found))
-
-
-@view(Fondue)
-def _fondue(found: Fondue) -> Markup | None:
-    return _html(fondue_plot(found))
-
-
-@view(Elbow)
-def _elbow(found: Elbow) -> Markup | None:
-    return _html(elbow_plot(found))
-
-
-@view(Run)
-def _run(run: Run) -> Markup | None:
-    return _html(run_plot(run))
-
-
-def _html(plot: Plot | None) -> Markup | None:
-    return None if plot is None else Markup(plot._repr_html_())
+_register_plot(Meaning, factor_plot)
+_register_plot(Comparison, similarity_plot)
+_register_plot(SimilarityMap, map_plot)
+_register_plot(Fondue, fondue_plot)
+_register_plot(Elbow, elbow_plot)
+_register_plot(Run, run_plot)

@@ -1,64 +1,89 @@
-"""The configuration of a run: everything its weights depend on, and the identity made from it."""
+"""The configuration of a run: everything that its weights depend on, and the id made from it."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, TypedDict, cast
 
+import cattrs
 import numpy as np
+from cattrs.gen import make_dict_unstructure_fn, override
 
 from vaescope.data.dataset import Dataset, describe
 from vaescope.errors import ConfigurationError
-from vaescope.models import Architecture
+from vaescope.likelihoods import LIKELIHOODS
+from vaescope.models import MODELS, Architecture
+from vaescope.nets import NETS
 from vaescope.objectives import OBJECTIVES
-from vaescope.runs.record import hash_of, identity_of
+from vaescope.posteriors import POSTERIORS
+from vaescope.priors import PRIORS
+from vaescope.registry import Registry
+from vaescope.runs.columns import variants_in
+from vaescope.runs.converter import strict_converter
+from vaescope.runs.record import Plugin, Table, hash_of, identity_of
 from vaescope.training import OPTIMISERS, Member, Plan
 
 __all__ = ["FORMAT", "Configuration", "Pruning", "Split", "hash_of", "identity_of"]
 
 FORMAT = 1
+REGISTRIES: dict[str, Registry[Any]] = {
+    "model": MODELS,
+    "net": NETS,
+    "posterior": POSTERIORS,
+    "prior": PRIORS,
+    "likelihood": LIKELIHOODS,
+    "optimiser": OPTIMISERS,
+    "objective": OBJECTIVES,
+}
+
+
+class DataDescription(TypedDict):
+    """What a configuration keeps of a data set; the name is not part of the id."""
+
+    name: str
+    items: int
+    shape: list[int]
+    fingerprint: str
 
 
 @dataclass(frozen=True)
 class Split:
-    """How the held-out items were drawn; none are when `held_out` is 0."""
+    """How held-out items are drawn: `held_out` is a share (float) or a number of items (int), 0 for none."""
 
     held_out: float | int = 0.1
     seed: int = 0
 
     def of(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
-        """The items to train on and the held-out ones."""
+        """The items to train on, and the held-out items."""
         return data.split(self.held_out, self.seed) if self.held_out else (data, None)
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What the weights of a pruned run were made from, all but their training.
+    """What the weights of a pruned run were made from.
 
     Attributes:
-        run: The id of the run that had more latents.
-        kept: Which of them are left.
-        items: The fingerprint of the items over which the codes of the others were averaged.
+        run: The id of the original run.
+        kept: The latents that were kept.
+        items: The fingerprint of the items over which the codes of the dropped latents were averaged.
     """
 
     run: str
     kept: tuple[int, ...]
     items: str
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kept", tuple(self.kept))
-
 
 @dataclass(frozen=True)
 class Configuration:
-    """One run: data, split, architecture, plan, what is this member's own, and how it was pruned if it was.
+    """One run: data, split, architecture, training plan, the member's own settings, and how it was pruned.
 
-    The plan of a pruned run is that of the run it was made from. Only there does `pruned` enter the identity: a fit
-    with as many latents is another run, and those without keep the ids that they have.
+    The plan of a pruned run is that of the original run. `pruned` is part of the id only if it is set, so a pruned run
+    and a run trained with as many latents differ, and runs that were not pruned keep their ids.
     """
 
-    data: dict[str, Any]
+    data: DataDescription
     split: Split
     architecture: Architecture
     plan: Plan
@@ -68,50 +93,66 @@ class Configuration:
     @classmethod
     def of(cls, data: Dataset, split: Split, architecture: Architecture, plan: Plan, member: Member) -> Configuration:
         """The configuration of training on an opened data set."""
-        return cls(describe(data), split, architecture, plan, member)
+        return cls(cast(DataDescription, describe(data)), split, architecture, plan, member)
 
-    def plain(self) -> dict[str, Any]:
-        """Nested tables, lists, text and numbers: what run.json holds, and what reading it gives back."""
-        member, plan = dataclasses.asdict(self.member), dataclasses.asdict(self.plan)
-        member["objective"] = OBJECTIVES.plain(self.member.objective)
-        plan["optimiser"] = OPTIMISERS.plain(self.plan.optimiser)
-        table = {
-            "format": FORMAT,
-            "data": self.data,
-            "split": dataclasses.asdict(self.split),
-            "architecture": self.architecture.plain(),
-            "plan": plan,
-            "member": member,
-            **({} if self.pruned is None else {"pruned": dataclasses.asdict(self.pruned)}),
-        }
-        return {name: _writable(value, name) for name, value in table.items()}
+    def plain(self) -> Table:
+        """The configuration as run.json has it, in tables, lists, text and numbers."""
+        table = {"format": FORMAT, **_converter().unstructure(self)}
+        return {name: _json_value(value, name) for name, value in table.items()}
 
     @classmethod
-    def from_plain(cls, table: dict[str, Any]) -> Configuration:
+    def from_plain(cls, table: Mapping[str, Any]) -> Configuration:
         """The configuration that `plain` wrote."""
         if table["format"] != FORMAT:
             raise ConfigurationError(f"the format of a configuration must be {FORMAT}, got {table['format']!r}.")
-        return cls(
-            {name: table["data"][name] for name in ("name", "items", "shape", "fingerprint")},
-            Split(**table["split"]),
-            Architecture(**table["architecture"]),
-            Plan(**table["plan"]),
-            Member(**table["member"]),
-            Pruning(**table["pruned"]) if "pruned" in table else None,
-        )
+        try:
+            return _converter().structure({name: value for name, value in table.items() if name != "format"}, cls)
+        except cattrs.errors.ForbiddenExtraKeysError as error:
+            raise ConfigurationError(f"a configuration must have no entries that are not known: {error}.") from error
 
     @property
     def id(self) -> str:
-        """The identity of the run."""
+        """The id of the run."""
         return identity_of(self.plain())
 
+    def plugins(self) -> tuple[Plugin, ...]:
+        """The variants that come from other packages."""
+        found = []
+        for kind, name in variants_in(self.plain()).items():
+            registry = REGISTRIES[kind]
+            module = registry[name].__module__
+            if module.partition(".")[0] != "vaescope":
+                package, _, version = (registry.distribution(name) or "").partition(" ")
+                found.append(Plugin(kind, name, module, package or None, version or None))
+        return tuple(found)
 
-def _writable(value: Any, path: str) -> Any:
+
+def missing_variants(table: Mapping[str, Any]) -> dict[str, str]:
+    """Kind -> name of the variants of a configuration that no registry knows."""
+    return {kind: name for kind, name in variants_in(table).items() if name not in REGISTRIES[kind]}
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    converter = strict_converter()
+    # Parts are written with their registered names; Member, Plan and Architecture resolve them when they are built.
+    converter.register_unstructure_hook(Architecture, Architecture.plain)
+    objective, optimiser = override(unstruct_hook=OBJECTIVES.plain), override(unstruct_hook=OPTIMISERS.plain)
+    converter.register_unstructure_hook(Member, make_dict_unstructure_fn(Member, converter, objective=objective))
+    converter.register_unstructure_hook(Plan, make_dict_unstructure_fn(Plan, converter, optimiser=optimiser))
+    for kind in (Architecture, Plan, Member):
+        converter.register_structure_hook(kind, lambda table, kind: kind(**table))
+    omitted = make_dict_unstructure_fn(Configuration, converter, pruned=override(omit_if_default=True))
+    converter.register_unstructure_hook(Configuration, omitted)
+    return converter
+
+
+def _json_value(value: object, path: str) -> object:
     """The value in the types that JSON has; numpy's numbers become Python's, so that equal settings share an id."""
     if isinstance(value, dict):
-        return {key: _writable(entry, f"{path}.{key}") for key, entry in value.items()}
+        return {key: _json_value(entry, f"{path}.{key}") for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_writable(entry, path) for entry in value]
+        return [_json_value(entry, path) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | int | float):

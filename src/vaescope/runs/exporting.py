@@ -16,11 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vaescope.data import DataLike
 from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.models.pruning import first_layer
+from vaescope.models import LatentModule
 from vaescope.nets.convolution import Deconvolution
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.runs.locks import make_folder
 from vaescope.runs.resolve import data_of, run_of, sample_items
 from vaescope.runs.run import Run
@@ -45,7 +46,7 @@ class ExportedFile:
 
 
 @dataclass(frozen=True)
-class Exported(Shown):
+class Exported(NotebookResult):
     """The files of a run's encoder and decoder, checked on `items` items; `missing` says why one is not there."""
 
     run: Run
@@ -82,7 +83,7 @@ def export(
     run: Any,
     folder: str | Path | None = None,
     *,
-    data: Any = None,
+    data: DataLike | None = None,
     check_items: int = CHECKED,
     seed: int = 0,
     runs: str | Path | None = None,
@@ -98,8 +99,7 @@ def export(
     if found is None:
         raise ConfigurationError(f"export takes a run (its folder, or the beginning of its id), got {run!r}.")
     some = sample_items(data_of(found, data), check_items, seed)
-    told = conditions_of(found.model, some)
-    parts = _parts(found.model, some.batch(torch.arange(len(some))), told)
+    parts = _parts(found.model, some.batch(torch.arange(len(some))), conditions_of(found.model, some))
     target = found.path / FOLDER if folder is None else Path(folder)
     made = [(part, *_checked_content(found.model, part)) for part in parts]
     make_folder(target)
@@ -121,19 +121,19 @@ def _check_packages() -> None:
         )
 
 
-def _encoded(model: Any, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+def _encoded(model: LatentModule, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
     posterior = model.encode(x, condition)
     return posterior.mean, posterior.variance
 
 
-def _decoded(model: Any, z: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+def _decoded(model: LatentModule, z: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
     return (model.decode(z, condition).mean,)
 
 
 class _Traced(nn.Module):
     """A function of a model and tensors as a module of the tensors alone."""
 
-    def __init__(self, model: nn.Module, function: Callable[..., tuple[Tensor, ...]]) -> None:
+    def __init__(self, model: LatentModule, function: Callable[..., tuple[Tensor, ...]]) -> None:
         super().__init__()
         self.model, self.function = model, function
 
@@ -151,21 +151,19 @@ class _Part:
     outputs: tuple[str, ...]
 
 
-def _parts(model: Any, x: Tensor, told: Tensor | None) -> list[_Part]:
-    """The decoder, and the encoder where there is one, with items and their mean codes to try them on."""
+def _parts(model: LatentModule, x: Tensor, condition: Tensor | None) -> list[_Part]:
+    """The decoder, and the encoder if there is one, with items and their mean codes to try them on."""
     x = x.to(model.latent_mask.dtype)
-    beside = {} if told is None else {"condition": told.to(x)}
+    given = {} if condition is None else {"condition": condition.to(x)}
     with torch.no_grad():
-        z = model.encode(x, *beside.values()).mean
-    latents, width = len(model.latent_mask), model.get_submodule(first_layer(model)).in_features
-    # An identifiable model's decoder is not told what its encoder is.
-    decoder = _Part("decoder", _decoded, {"z": z, **(beside if width > latents else {})}, ("x",))
-    if not hasattr(model, "encoder"):
+        z = model.encode(x, given.get("condition")).mean
+    decoder = _Part("decoder", _decoded, {"z": z, **(given if model.conditioned_decoder else {})}, ("x",))
+    if model.encoder is None:
         return [decoder]
-    return [_Part("encoder", _encoded, {"x": x, **beside}, ("mean", "variance")), decoder]
+    return [_Part("encoder", _encoded, {"x": x, **given}, ("mean", "variance")), decoder]
 
 
-def _checked_content(model: nn.Module, part: _Part) -> tuple[bytes, float]:
+def _checked_content(model: LatentModule, part: _Part) -> tuple[bytes, float]:
     """The content of a file, and how far what it gives is from what PyTorch does, at most."""
     import onnxruntime
 
@@ -190,7 +188,7 @@ def _difference(session: Any, part: _Part, wanted: Sequence[Tensor], rows: slice
     return max(float((ours - theirs[rows]).abs().max()) for ours, theirs in zip(found, wanted, strict=True))
 
 
-def _content(model: nn.Module, part: _Part) -> bytes:
+def _content(model: LatentModule, part: _Part) -> bytes:
     """The file: the graph for any number of items, without notes about where on this machine it was traced."""
     items = torch.export.Dim("items", min=1)
     with _quiet():
@@ -211,7 +209,7 @@ def _content(model: nn.Module, part: _Part) -> bytes:
     return written.SerializeToString()
 
 
-def _portable(model: nn.Module) -> nn.Module:
+def _portable(model: LatentModule) -> LatentModule:
     """A copy in float32 whose deconvolutions are the one operation that ONNX has for them."""
     copied = copy.deepcopy(model).float()
     for module in list(copied.modules()):

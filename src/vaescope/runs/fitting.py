@@ -1,95 +1,206 @@
-"""Train one model or many, keep each as a run, resume what was stopped."""
+"""Train one model or many, keep each as a run, and resume interrupted runs."""
 
 from __future__ import annotations
 
 import json
 import platform
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from vaescope.data import open_dataset
-from vaescope.errors import ConfigurationError, NonFiniteError, RunError
-from vaescope.models import check_latents
-from vaescope.numerics.variable_type_names import VARIABLE_TYPES
-from vaescope.objectives import Beta
-from vaescope.progress import Report, progress_bar
+from vaescope.data import DataLike, open_dataset
+from vaescope.errors import ConfigurationError, NonFiniteError
+from vaescope.likelihoods import Likelihood
+from vaescope.nets import Net
+from vaescope.objectives import OBJECTIVES, Beta, Objective
+from vaescope.posteriors import Posterior
+from vaescope.priors import Prior
+from vaescope.progress import progress_bar
+from vaescope.registry import PartSpec
+from vaescope.runs.checkpointing import train_with_checkpoints
 from vaescope.runs.configuration import Configuration, hash_of
-from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, remove, remove_finished_ensembles
-from vaescope.runs.journal import Journal, own_rows
+from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, delete_ensemble, remove_finished_ensembles
+from vaescope.runs.journal import Journal, member_rows
 from vaescope.runs.locks import locked, make_folder, remove_leftovers
-from vaescope.runs.options import FitOptions, check_likelihood
-from vaescope.runs.run import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Run
-from vaescope.runs.store import Store
-from vaescope.training import Member, Row, Trainer
-from vaescope.training.checkpoint import load_state, save_state, write_atomically
+from vaescope.runs.options import FitOptions
+from vaescope.runs.record import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Provenance
+from vaescope.runs.run import Run
+from vaescope.runs.store import DEFAULT_FOLDER, Store
+from vaescope.training import Member, Trainer
+from vaescope.training.checkpoint import save_state, write_atomically
 from vaescope.training.groups import group as group_members
+from vaescope.training.optimisers import Optimiser
 from vaescope.training.trainer import check_members
 
 
 def fit(
-    data: Any,
+    data: DataLike,
     latents: int = 10,
     *,
-    objective: Any = None,
+    objective: PartSpec[Objective] | None = None,
     learning_rate: float = 1e-4,
     seed: int = 0,
-    **settings: Any,
+    model: str | Mapping[str, object] = "vae",
+    net: PartSpec[Net] | None = None,
+    posterior: PartSpec[Posterior] | None = None,
+    prior: PartSpec[Prior] | None = None,
+    likelihood: PartSpec[Likelihood] | None = None,
+    initialisation: str | None = None,
+    optimiser: PartSpec[Optimiser] = "adam",
+    batch: int = 64,
+    steps: int | None = None,
+    epochs: float | None = None,
+    precision: str = "float32",
+    log_every: int | None = None,
+    evaluate_every: int | None = None,
+    evaluation_items: int = 2048,
+    monitor_every: int | None = None,
+    monitor_items: int = 512,
+    held_out: float | int = 0.1,
+    split_seed: int = 0,
+    device: str | torch.device | None = None,
+    runs: str | Path = DEFAULT_FOLDER,
+    progress: bool | None = None,
+    checkpoint_seconds: float = 20.0,
 ) -> Run:
-    """Train one model and keep it as a run; asked twice, it trains once, and resumes if it was stopped.
+    """Train one model and keep it as a run; a finished run is reused, an interrupted one resumes.
 
-    `data` is a name, a path, an array or a data set; `settings` are those of `FitOptions`
-    (model, net, likelihood, steps or epochs, batch, precision, device, ...).
+    Args:
+        data: A name, a path, an array or a data set.
+        latents: Number of latents.
+        objective: Default: `Beta()`. Like all parts: a name, a table {"name": ..., option: ...}, or an object.
+        learning_rate, seed: Of this model.
+
+    The other options are those of `FitOptions`, which documents them.
     """
-    member = Member(latents, Beta() if objective is None else objective, learning_rate, seed)
-    return fit_many(data, [member], **settings)[0]
+    member = Member(latents, Beta() if objective is None else OBJECTIVES.resolve(objective), learning_rate, seed)
+    (run,) = fit_many(
+        data,
+        [member],
+        model=model,
+        net=net,
+        posterior=posterior,
+        prior=prior,
+        likelihood=likelihood,
+        initialisation=initialisation,
+        optimiser=optimiser,
+        batch=batch,
+        steps=steps,
+        epochs=epochs,
+        precision=precision,
+        log_every=log_every,
+        evaluate_every=evaluate_every,
+        evaluation_items=evaluation_items,
+        monitor_every=monitor_every,
+        monitor_items=monitor_items,
+        held_out=held_out,
+        split_seed=split_seed,
+        device=device,
+        runs=runs,
+        progress=progress,
+        checkpoint_seconds=checkpoint_seconds,
+    )
+    return run
 
 
-def fit_many(data: Any, members: Sequence[Member], **settings: Any) -> list[Run]:
-    """Train members that differ in seed, latents, strengths or learning rate; one run for each, in their order.
+def fit_many(
+    data: DataLike,
+    members: Sequence[Member],
+    *,
+    model: str | Mapping[str, object] = "vae",
+    net: PartSpec[Net] | None = None,
+    posterior: PartSpec[Posterior] | None = None,
+    prior: PartSpec[Prior] | None = None,
+    likelihood: PartSpec[Likelihood] | None = None,
+    initialisation: str | None = None,
+    optimiser: PartSpec[Optimiser] = "adam",
+    batch: int = 64,
+    steps: int | None = None,
+    epochs: float | None = None,
+    precision: str = "float32",
+    log_every: int | None = None,
+    evaluate_every: int | None = None,
+    evaluation_items: int = 2048,
+    monitor_every: int | None = None,
+    monitor_items: int = 512,
+    held_out: float | int = 0.1,
+    split_seed: int = 0,
+    device: str | torch.device | None = None,
+    runs: str | Path = DEFAULT_FOLDER,
+    progress: bool | None = None,
+    checkpoint_seconds: float = 20.0,
+) -> list[Run]:
+    """Train models that differ in seed, latents, strengths or learning rate; returns one run each, in their order.
 
-    Members train together in one program where that is faster; each ends as if it had been trained alone.
+    Members train together as one program where that is faster; each ends as if it had been trained alone.
+
+    Args:
+        data: A name, a path, an array or a data set.
+        members: What each model has of its own.
+
+    The other options are those of `FitOptions`, which documents them.
     """
-    chosen = FitOptions.of(settings)
-    members = _checked(members)
-    device, store = chosen.chosen_device(), Store(Path(chosen.runs))
-    remove_finished_ensembles(store.folder)
-    source = dict(data) if isinstance(data, Mapping) else str(data) if isinstance(data, str | Path) else None
-    data = open_dataset(data)
+    # Every keyword is a field of FitOptions, under the same name and with the same default.
+    options = FitOptions(
+        model=model,
+        net=net,
+        posterior=posterior,
+        prior=prior,
+        likelihood=likelihood,
+        initialisation=initialisation,
+        optimiser=optimiser,
+        batch=batch,
+        steps=steps,
+        epochs=epochs,
+        precision=precision,
+        log_every=log_every,
+        evaluate_every=evaluate_every,
+        evaluation_items=evaluation_items,
+        monitor_every=monitor_every,
+        monitor_items=monitor_items,
+        held_out=held_out,
+        split_seed=split_seed,
+        device=device,
+        runs=runs,
+        progress=progress,
+        checkpoint_seconds=checkpoint_seconds,
+    )
+    return fit_members(data, members, options)
+
+
+def fit_members(data: DataLike, members: Sequence[Member], options: FitOptions) -> list[Run]:
+    """`fit_many` with its options as one object."""
+    if not isinstance(members, Sequence) or not all(isinstance(member, Member) for member in members):
+        raise ConfigurationError(f"members must be a list of Member, got {members!r}. Write [Member(latents=10), ...].")
     for member in members:
-        check_latents(member.latents, data.shape)
-    split, architecture = chosen.split(), chosen.architecture(data)
-    check_likelihood(architecture, data)
-    training, held_out = split.of(data)
-    plan = chosen.plan(len(training))
-    configurations = [Configuration.of(data, split, architecture, plan, member) for member in members]
+        if not is_dataclass(member.objective):
+            OBJECTIVES.name_of(member.objective)  # says what an objective must be
+    check_members(tuple(members))
+    device, store = options.chosen_device(), Store(Path(options.runs))
+    remove_finished_ensembles(store.folder)
+    opened = open_dataset(data)
+    configurations = options.configurations(opened, members)
+    training, held_out = options.split().of(opened)
     distinct = {configuration.id: configuration for configuration in configurations}
-    # In the order of their ids: however members are asked for, they meet in the same places of the same groups.
+    # In the order of their ids: in whatever order members are given, they take the same slots of the same groups.
     missing = [distinct[identity] for identity in sorted(distinct) if not is_complete(store, identity)]
-    for together in _groups(store, missing, data.shape, device):
-        trainer = Trainer(architecture, [one.member for one in together], plan, training, held_out, device)
+    for group in _training_groups(store, missing, opened.shape, device):
+        first, group_of_members = group[0], [one.member for one in group]
+        trainer = Trainer(first.architecture, group_of_members, first.plan, training, held_out, device)
         try:
-            _train_group(store, together, trainer, source, chosen)
+            _train_group(store, group, trainer, _source(data), options)
         except NonFiniteError as error:
-            error.member = configurations.index(together[error.member])
+            error.member = configurations.index(group[error.member])
             raise
     if missing:
         remove_finished_ensembles(store.folder)
     return [Run.open(store.path(configuration.id)) for configuration in configurations]
 
 
-def _checked(members: Any) -> tuple[Member, ...]:
-    if not isinstance(members, Sequence) or not all(isinstance(member, Member) for member in members):
-        raise ConfigurationError(f"members must be a list of Member, got {members!r}. Write [Member(latents=10), ...].")
-    check_members(tuple(members))
-    return tuple(members)
-
-
 def is_complete(store: Store, identity: str) -> bool:
-    """Whether a run is there, trained to the end."""
+    """Whether a run exists and is trained to the end."""
     path = store.path(identity)
     if not (path / RUN_FILE).exists():
         return False
@@ -98,17 +209,24 @@ def is_complete(store: Store, identity: str) -> bool:
 
 
 def has_failed(store: Store, identity: str) -> bool:
-    """Whether a run is there that stopped at a number that is not finite; its folder deleted, it can be tried again."""
+    """Whether a run exists that stopped at a number that is not finite."""
     path = store.path(identity)
     return (path / RUN_FILE).exists() and Run.open(path).status == FAILED
 
 
-def _groups(
+def _source(data: DataLike) -> str | dict[str, object] | None:
+    """What the data can be opened from again; None for data in memory."""
+    if isinstance(data, Mapping):
+        return dict(data)
+    return str(data) if isinstance(data, str | Path) else None
+
+
+def _training_groups(
     store: Store, missing: list[Configuration], shape: tuple[int, ...], device: torch.device
 ) -> list[list[Configuration]]:
-    """What trains as one program: groups that were begun go on as they were, and runs with a state of their own alone.
+    """The groups that train as one program: ensembles resume with the same members, runs with a state alone.
 
-    A run has a state of its own when it was begun alone, or when its group was done and stopped while handing out.
+    A run has a state if it was begun alone, or if its ensemble was interrupted while its files were split up.
     """
 
     def grouped(configurations: list[Configuration]) -> list[list[Configuration]]:
@@ -119,14 +237,14 @@ def _groups(
         return [[configurations[position] for position in group] for group in group_members(members, widest, device)]
 
     groups = grouped(missing)
-    if any(len(group) > 1 and (_workplace(store, group) / STATE_FILE).exists() for group in groups):
+    if any(len(group) > 1 and (_group_folder(store, group) / STATE_FILE).exists() for group in groups):
         return groups
     alone = [one for one in missing if (store.path(one.id) / STATE_FILE).exists()]
     return [[one] for one in alone] + grouped([one for one in missing if one not in alone])
 
 
-def _workplace(store: Store, configurations: list[Configuration]) -> Path:
-    """Where a group trains: one run in its own folder, several in a shared one until they are done."""
+def _group_folder(store: Store, configurations: list[Configuration]) -> Path:
+    """Where a group trains: one run in its folder, several in an ensemble folder until they are done."""
     if len(configurations) == 1:
         return store.path(configurations[0].id)
     return store.folder / ENSEMBLES / hash_of(sorted(one.id for one in configurations))
@@ -136,106 +254,44 @@ def _train_group(
     store: Store,
     configurations: list[Configuration],
     trainer: Trainer,
-    source: str | dict[str, Any] | None,
-    settings: FitOptions,
+    source: str | dict[str, object] | None,
+    options: FitOptions,
 ) -> None:
-    """Train the configurations together, then give each run what is its own."""
-    notes = {"source": source, "versions": _versions(), "device": str(trainer.device)}
-    workplace, paths = _workplace(store, configurations), [store.path(one.id) for one in configurations]
+    """Train the configurations together, then give each run its own files."""
+    folder, paths = _group_folder(store, configurations), [store.path(one.id) for one in configurations]
     name = configurations[0].data["name"]
     title = f"{name} x {len(paths)}" if len(paths) > 1 else name
-    with locked(paths), progress_bar(title, trainer.plan.steps, settings.progress) as report:
-        # Runs first: a workplace of a run that is complete would be cleared up.
-        runs = [Run.create(path, one, notes) for path, one in zip(paths, configurations, strict=True)]
-        make_folder(workplace)
+    known = Provenance(source=source, versions=_versions(), device=str(trainer.device))
+    with locked(paths), progress_bar(title, trainer.plan.steps, options.progress) as report:
+        # Runs first: the ensemble folder of a complete run would be removed.
+        runs = [Run.create(path, one, known) for path, one in zip(paths, configurations, strict=True)]
+        make_folder(folder)
         if len(runs) > 1:
-            write_atomically(workplace / MEMBERS_FILE, json.dumps([run.id for run in runs]).encode())
+            write_atomically(folder / MEMBERS_FILE, json.dumps([run.id for run in runs]).encode())
         try:
-            train_in(workplace, trainer, report, settings.checkpoint_seconds)
+            train_with_checkpoints(folder, trainer, report, options.checkpoint_seconds)
         except NonFiniteError as error:
             failed = runs[error.member]
             save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
             if len(runs) > 1:
-                Journal(failed.path).replace(own_rows(Journal(workplace).rows(), error.member))
-                remove(workplace)
+                Journal(failed.path).replace(member_rows(Journal(folder).rows(), error.member))
+                delete_ensemble(folder)
             failed.fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
             raise
         if len(runs) > 1:
-            _hand_out(workplace, runs, trainer)
+            _split_ensemble(folder, runs, trainer)
         for member, run in enumerate(runs):
             run.finish(trainer.model(member))
 
 
-def train_in(folder: Path, trainer: Trainer, report: Report, checkpoint_seconds: float) -> None:
-    """Train to the end with history and checkpoints in `folder`, from the checkpoint that is there, if any.
-
-    Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.
-    """
-    journal, state_file = Journal(folder), folder / STATE_FILE
-    remove_leftovers(folder)
-    if state_file.exists():
-        _take_up(trainer, state_file)
-    journal.rewind(trainer.state.step)
-    saved, recorded = time.monotonic(), trainer.state.step
-    rows: list[Row] = []
-    looks: list[Row] = []
-    try:
-        while not trainer.finished:
-            rows = trainer.advance()
-            journal.append(_flat(row, len(trainer.members)) for row in rows)
-            recorded = trainer.state.step
-            looks = [row for row in rows if row.split == "probe"] or looks
-            report(recorded, _words(rows, looks))
-            if time.monotonic() - saved >= checkpoint_seconds:
-                save_state(state_file, trainer.state)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        if rows and rows[-1].step == trainer.state.step > recorded:
-            # Stopped while they were written: whole, once more.
-            journal.rewind(recorded)
-            journal.append(_flat(row, len(trainer.members)) for row in rows)
-            recorded = trainer.state.step
-        # Without rows, only the checkpoint before has its history.
-        if trainer.state.step == recorded:
-            save_state(state_file, trainer.state)
-        raise
-    save_state(state_file, trainer.state)
-
-
-def _take_up(trainer: Trainer, state_file: Path) -> None:
-    state = load_state(state_file)
-    try:
-        trainer.load(state)
-    except ConfigurationError as error:
-        raise RunError(f"{state_file} is not of this run ({error}) Delete it: training starts again.") from error
-
-
-def _hand_out(workplace: Path, runs: list[Run], trainer: Trainer) -> None:
-    """Give each member's run its own history and state, as if it had been trained alone, and clear the workplace."""
-    rows = Journal(workplace).rows()
+def _split_ensemble(folder: Path, runs: list[Run], trainer: Trainer) -> None:
+    """Write each member's history and state into its run, as if it had been trained alone."""
+    rows = Journal(folder).rows()
     for member, run in enumerate(runs):
         remove_leftovers(run.path)
-        Journal(run.path).replace(own_rows(rows, member))
+        Journal(run.path).replace(member_rows(rows, member))
         save_state(run.path / STATE_FILE, trainer.member_state(member))
-    remove(workplace)
-
-
-def _flat(row: Row, members: int) -> dict[str, Any]:
-    whose = {"member": row.member} if members > 1 else {}
-    return {"step": row.step, "split": row.split, **whose, **row.values}
-
-
-def _words(rows: list[Row], looks: list[Row]) -> str:
-    """Where training stands: the loss and the types of latents when last looked at, or their ranges over members."""
-    losses = sorted(row.values["loss"] for row in rows if row.split == "train")
-    words = [f"loss {_range([f'{loss:.2f}' for loss in losses])}"]
-    for name in VARIABLE_TYPES if looks else ():
-        words.append(f"{name} {_range([str(count) for count in sorted(look.values[name] for look in looks)])}")
-    return " ".join(words)
-
-
-def _range(values: list[str]) -> str:
-    return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
+    delete_ensemble(folder)
 
 
 def _versions() -> dict[str, str]:

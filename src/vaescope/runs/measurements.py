@@ -1,4 +1,4 @@
-"""What is measured of a finished run, kept beside it: types, rate and any metrics, once for the same question."""
+"""Measurements of a finished run, kept in its folder: types of latents, rate and metrics, computed once."""
 
 from __future__ import annotations
 
@@ -6,30 +6,48 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from vaescope.checks import whole_number, without_infinities
 from vaescope.data import Dataset
-from vaescope.encoding import encode
-from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
+from vaescope.encoding import decoder_of, encode
+from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
+from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.registry import METRICS, check_metrics, measure_all
 from vaescope.regime import variable_types
+from vaescope.runs.record import RESULTS_FILE, Table
 from vaescope.runs.resolve import data_of, sample_items
+from vaescope.runs.rows import DAMAGE, damaged_measurements
 from vaescope.runs.run import Run
 from vaescope.training.checkpoint import write_atomically
 from vaescope.training.plan import LARGEST_SEED
 
-FILE = "results.json"
-REGIME = "regime"  # the types of latents and the rate, which every measurement has
+REGIME = "regime"  # the types of latents and the rate, which are always measured
+EXCLUDED_TYPES = ("passive", "mixed")
 
 
 class MissingMetricWarning(UserWarning):
     """A metric that a finished run cannot have."""
 
 
+class Conditions(TypedDict):
+    """What the value of a metric depends on, apart from the run and the metric."""
+
+    items: int
+    exclude: str | None
+    seed: int
+
+
 @dataclass(frozen=True)
 class MeasurementSpec:
-    """The metrics to score, on at most so many items, drawn by the seed, without latents of the type `exclude`."""
+    """What to measure on a run.
+
+    Attributes:
+        metrics: Names of metrics; types of latents and rate are always measured.
+        items: Maximum number of items to encode.
+        exclude: Leave out latents of this type, 'passive' or 'mixed'.
+        seed: Random seed for item selection and sampling.
+    """
 
     metrics: tuple[str, ...] = ()
     items: int = 10_000
@@ -46,72 +64,84 @@ class MeasurementSpec:
                 raise unknown_name("metric", name, sorted(METRICS))
         whole_number("items", self.items, 2)
         whole_number("seed", self.seed, 0, LARGEST_SEED)
-        if self.exclude not in (None, "passive", "mixed"):
+        if self.exclude is not None and self.exclude not in EXCLUDED_TYPES:
             raise ConfigurationError(f"exclude must be 'passive' or 'mixed', got {self.exclude!r}.")
 
-    def check(self, data: Dataset) -> None:
-        """Data whose runs cannot be measured so are refused before anything trains."""
-        if self.metrics:
-            check_metrics(self.metrics, sample_items(data, self.items, self.seed))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all measurements."""
+        return (REGIME, *self.metrics)
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """What values depend on beside the name of the metric."""
+    def conditions(self) -> Conditions:
+        """What values depend on, apart from the metric."""
         return {"items": self.items, "exclude": self.exclude, "seed": self.seed}
 
+    def check(self, data: Dataset) -> None:
+        """Raise an error if runs on these data cannot have the metrics, before anything trains."""
+        if self.metrics:
+            sample = sample_items(data, self.items, self.seed)
+            check_metrics(self.metrics, count_varying(sample.factors, sample.labels), sample.name)
 
-def measured(run: Run) -> dict[str, Any]:
-    """What is kept of a run: for each name what was asked, and the values."""
-    file = run.path / FILE
+    def missing(self, found: Table) -> list[str]:
+        """The names that were not measured under these conditions."""
+        return [name for name in self.names if found.get(name, {}).get("asked") != self.conditions]
+
+
+def read_measurements(run: Run) -> Table:
+    """The measurements of a run by name: the conditions ("asked") and the values of each."""
+    file = run.path / RESULTS_FILE
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found: Table = json.loads(file.read_text(encoding="utf-8"))
         _ = [one["values"].items() for one in found.values()]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise RunError(f"{file} is damaged ({type(error).__name__}: {error}). Delete it to measure again.") from error
+    except DAMAGE as error:
+        raise damaged_measurements(file, error) from error
     return found
 
 
-def is_measured(run: Run, wanted: MeasurementSpec) -> bool:
-    """Whether all that is wanted was measured in just that way."""
-    found = measured(run)
-    return all(found.get(name, {}).get("asked") == wanted.asked for name in (REGIME, *wanted.metrics))
+def is_measured(run: Run, spec: MeasurementSpec) -> bool:
+    """Whether all of the measurements were made under the given conditions."""
+    return not spec.missing(read_measurements(run))
 
 
-def measure(run: Run, wanted: MeasurementSpec, device: str = "cpu") -> dict[str, float | None]:
-    """The values that are wanted of a run, by flat names; what was measured before is read, the rest on `device`.
+def measure(run: Run, spec: MeasurementSpec, device: str = "cpu") -> dict[str, float | None]:
+    """The measurements of a run by flat names; those made before are read, the others are computed on `device`.
 
-    A metric that this run cannot have, as one of passive latents alone, has no value; why is kept beside it.
+    A metric that this run cannot have, such as one that needs latents in use, is None; the reason is kept with it.
     """
-    found = measured(run)
-    missing = [name for name in (REGIME, *wanted.metrics) if found.get(name, {}).get("asked") != wanted.asked]
+    found = read_measurements(run)
+    missing = spec.missing(found)
     if missing:
-        found |= {name: {"asked": wanted.asked, **own} for name, own in _found(run, wanted, missing, device).items()}
-        write_atomically(run.path / FILE, json.dumps(without_infinities(found), indent=1).encode())
-    return {name: value for one in (REGIME, *wanted.metrics) for name, value in found[one]["values"].items()}
+        computed = _compute(run, spec, missing, device)
+        found |= {name: {"asked": spec.conditions, **result} for name, result in computed.items()}
+        write_atomically(run.path / RESULTS_FILE, json.dumps(without_infinities(found), indent=1).encode())
+    return {name: value for one in spec.names for name, value in found[one]["values"].items()}
 
 
-def _found(run: Run, wanted: MeasurementSpec, missing: list[str], device: str) -> dict[str, dict[str, Any]]:
-    """For each name what was missing: the values, and where there are none, why."""
-    some = sample_items(data_of(run, None), wanted.items, wanted.seed)
-    codes = encode(run.model, some, seed=wanted.seed, device=device, progress=False)
+def _compute(run: Run, spec: MeasurementSpec, missing: list[str], device: str) -> dict[str, Table]:
+    """Compute missing measurements; failures carry a reason."""
+    data = sample_items(data_of(run, None), spec.items, spec.seed)
+    codes = encode(run.model, data, seed=spec.seed, device=device, progress=False)
     types = variable_types(codes)
-    names = None if some.factor_table is None or codes.factors is None else some.factor_table.names
-    common: dict[str, Any] = {
-        "names": names,
-        "model": run.model,
-        "exclude": wanted.exclude,
-        "types": types,
-        "seed": wanted.seed,
-    }
-    found: dict[str, dict[str, Any]] = {}
+    names = None if data.factor_table is None or codes.factors is None else data.factor_table.names
+    found: dict[str, Table] = {}
     for name in missing:
         if name == REGIME:
             found[name] = {"values": {**types.counts, "rate": float(types.statistics.rate.sum())}}
             continue
         try:
-            (score,) = measure_all([name], codes, progress=False, **common).scores
+            (score,) = measure_all(
+                [name],
+                codes,
+                progress=False,
+                names=names,
+                decoder=decoder_of(run.model, data),
+                exclude=spec.exclude,
+                types=types,
+                seed=spec.seed,
+            ).scores
         except VaescopeError as error:
             warnings.warn(f"run {run.id} has no {name}: {error}", MissingMetricWarning, stacklevel=3)
             found[name] = {"values": {name: None}, "why": str(error)}

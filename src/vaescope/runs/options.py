@@ -1,12 +1,11 @@
-"""What a fit can be asked for beside its members, with the defaults that fit the data."""
+"""The options of a fit, and what follows from them and the data: architecture, split and training plan."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,43 +13,59 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.data.conditions import condition_width
 from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.likelihoods import Bernoulli
-from vaescope.models import MODELS, Architecture
-from vaescope.runs.configuration import Split
+from vaescope.likelihoods import Bernoulli, Likelihood
+from vaescope.models import MODELS, Architecture, check_latents
+from vaescope.nets import Net
+from vaescope.posteriors import Posterior
+from vaescope.priors import Prior
+from vaescope.registry import PartSpec
+from vaescope.runs.configuration import Configuration, Split
 from vaescope.runs.store import DEFAULT_FOLDER
-from vaescope.training import Plan
+from vaescope.training import OPTIMISERS, Member, Plan
+from vaescope.training.optimisers import Optimiser
 from vaescope.training.plan import LARGEST_SEED
 
 DEFAULT_STEPS = 5000
-SMALLEST_CONVOLVED = 16  # pixels; smaller images have nothing left after four halvings
+MIN_CONV_PIXELS = 16  # of an image's side; four halvings leave nothing of a smaller one
+CHECK_CHUNK = 4096  # items
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Parts are names, `{"name": ..., option: ...}` tables or objects; None chooses by the data.
+    """Everything `fit` can be asked for, apart from the data and the members.
+
+    A part is a name, a table `{"name": ..., option: value}`, or an instance of its class.
 
     Attributes:
-        net: 'conv' for images of at least 16 x 16, else 'mlp'.
-        posterior: 'diagonal', or 'deterministic' for an autoencoder.
-        prior: 'standard', or 'conditional' for an identifiable model.
-        likelihood: 'bernoulli' for images, else 'gaussian' with a learned variance.
-        steps, epochs: one or the other, epochs also in part; 5000 steps when neither is given.
-        held_out: share (float) or number (int) of items kept aside for evaluation; 0 for none.
-        log_every, evaluate_every: steps between rows of the history (a fiftieth and a tenth of training or so).
-        monitor_every: steps between looks at the types of the latents (200, and not more than 300 looks); 0 for none.
-        device: 'cuda' where there is one, else 'cpu'.
-        runs: the folder that runs are kept in.
-        progress: whether to show a bar; None shows it on a terminal.
-        checkpoint_seconds: time between checkpoints.
+        model: Default: 'vae'.
+        net: Default: 'conv' for images of at least 16 x 16 pixels, else 'mlp'.
+        posterior: Default: 'deterministic' for an autoencoder, else 'diagonal'.
+        prior: Default: 'conditional' for an identifiable model, else 'standard'.
+        likelihood: Default: 'bernoulli' for images, else 'gaussian' with a learned variance.
+        initialisation: Default: chosen by the model.
+        optimiser: Default: 'adam'.
+        batch: Items in a batch.
+        steps, epochs: Length of training; give one of them. Default: 5000 steps.
+        precision: 'float32', 'float64', 'tf32' or 'bfloat16'.
+        log_every, evaluate_every: Steps between rows of the history. Default: about a fiftieth and a tenth of training.
+        evaluation_items: Maximum number of held-out items to evaluate.
+        monitor_every: Steps between probes of the types of latents, 0 for none. Default: 200, and at most 300 probes.
+        monitor_items: Maximum number of items of a probe.
+        held_out: Share (float) or number (int) of items held out for evaluation; 0 for none.
+        split_seed: Seed that draws the held-out items.
+        device: Default: 'cuda' if there is a GPU, else 'cpu'.
+        runs: Folder that holds the runs.
+        progress: Whether to show a progress bar. Default: on a terminal only.
+        checkpoint_seconds: Time between checkpoints.
     """
 
-    model: Any = "vae"
-    net: Any = None
-    posterior: Any = None
-    prior: Any = None
-    likelihood: Any = None
+    model: str | Mapping[str, object] = "vae"
+    net: PartSpec[Net] | None = None
+    posterior: PartSpec[Posterior] | None = None
+    prior: PartSpec[Prior] | None = None
+    likelihood: PartSpec[Likelihood] | None = None
     initialisation: str | None = None
-    optimiser: Any = "adam"
+    optimiser: PartSpec[Optimiser] = "adam"
     batch: int = 64
     steps: int | None = None
     epochs: float | None = None
@@ -85,28 +100,36 @@ class FitOptions:
             raise ConfigurationError(f"runs must be the path of a folder, got {self.runs!r}.")
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> FitOptions:
-        """The settings by name; an unknown one lists the known."""
+    def of(cls, options: Mapping[str, object]) -> FitOptions:
+        """The options by name; an unknown name raises an error that lists the known ones."""
         known = [field.name for field in dataclasses.fields(cls)]
         for name in options:
             if name not in known:
-                raise unknown_name("setting", name, known)
-        return cls(**options)
+                raise unknown_name("option of a fit", name, known)
+        return cls(**options)  # type: ignore[arg-type]  # values are checked when the object is made
 
     @property
-    def model_name(self) -> Any:
-        """The name of the model, which may be given as a table of its options."""
+    def model_name(self) -> object:
+        """The name of the model, which may be given as a table."""
         return self.model.get("name") if isinstance(self.model, Mapping) else self.model
 
     def split(self) -> Split:
         """How held-out items are drawn."""
         return Split(self.held_out, self.split_seed)
 
+    def configurations(self, data: Dataset, members: Sequence[Member]) -> list[Configuration]:
+        """The configuration of each member's run on these data, after checking that the parts and the data fit."""
+        for member in members:
+            check_latents(member.latents, data.shape)
+        split, architecture = self.split(), self.architecture(data)
+        check_likelihood(architecture, data)
+        plan = self.plan(len(split.of(data)[0]))
+        return [Configuration.of(data, split, architecture, plan, member) for member in members]
+
     def architecture(self, data: Dataset) -> Architecture:
-        """The architecture, with what was left open chosen by the data."""
-        convolved = data.is_image and min(data.shape[1:]) >= SMALLEST_CONVOLVED
-        name = self.model_name
-        model = MODELS[name]
+        """The architecture, with defaults chosen from the data."""
+        convolved = data.is_image and min(data.shape[1:]) >= MIN_CONV_PIXELS
+        model = MODELS[str(self.model_name)]
         likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
         return Architecture(
             self.model,
@@ -119,7 +142,7 @@ class FitOptions:
         )
 
     def plan(self, items: int) -> Plan:
-        """The plan for training on this many items."""
+        """The plan for training on `items` items."""
         batch = min(self.batch, items)
         steps = max(1, round(self.epochs * (items // batch))) if self.epochs is not None else self.steps
         steps = DEFAULT_STEPS if steps is None else steps
@@ -128,7 +151,7 @@ class FitOptions:
         return Plan(
             steps,
             batch,
-            self.optimiser,
+            OPTIMISERS.resolve(self.optimiser),
             self.precision,
             log_every,
             evaluate_every,
@@ -139,31 +162,30 @@ class FitOptions:
 
     def chosen_device(self) -> torch.device:
         """The device to train on."""
-        if self.device is None:
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        name = str(self.device)
-        kind, _, number = name.partition(":")
-        if kind not in ("cpu", "cuda") or (":" in name and not number.isdecimal()):
-            raise unknown_name("device", name, ["cpu", "cuda"])
-        seen = torch.cuda.device_count()
-        if kind == "cuda" and int(number or 0) >= seen:
-            how_many = "there is none" if not seen else f"it sees {seen}"
-            raise ConfigurationError(f"device {name!r} needs a GPU that torch can see, {how_many}. Use 'cpu'.")
-        return torch.device(name)
+        return torch.device(choose_device(self.device))
+
+
+def choose_device(device: str | torch.device | None) -> str:
+    """The name of the device to train on. Default: 'cuda' if there is a GPU, else 'cpu'."""
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    name = str(device)
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "cuda") or (":" in name and not number.isdecimal()):
+        raise unknown_name("device", name, ["cpu", "cuda"])
+    visible = torch.cuda.device_count()
+    if kind == "cuda" and int(number or 0) >= visible:
+        raise ConfigurationError(f"device {name!r} needs a GPU that torch can see; torch sees {visible}. Use 'cpu'.")
+    return name
 
 
 def check_likelihood(architecture: Architecture, data: Dataset) -> None:
-    """A Bernoulli likelihood takes numbers in [0, 1]; images are by contract, vectors are looked at."""
+    """A Bernoulli likelihood needs numbers in [0, 1]; images are in that range by contract, vectors are checked."""
     if data.is_image or not isinstance(architecture.likelihood, Bernoulli):
         return
-    for chunk in data.chunks(4096):
+    for chunk in data.chunks(CHECK_CHUNK):
         if float(chunk.min()) < 0 or float(chunk.max()) > 1:
             raise DataError(
-                f"{data.name}: likelihood 'bernoulli' takes numbers in [0, 1], got {float(chunk.min()):g}.."
+                f"{data.name}: likelihood 'bernoulli' needs numbers in [0, 1], got {float(chunk.min()):g}.."
                 f"{float(chunk.max()):g}. Rescale the data, or use likelihood 'gaussian'."
             )
-
-
-def choose_device(device: str | None) -> str:
-    """The name of the device to train on: `device`, or by default 'cuda' if there is a GPU, else 'cpu'."""
-    return str(FitOptions(device=device).chosen_device())

@@ -14,21 +14,22 @@ from torch import Tensor, nn
 
 from vaescope.checks import without_infinities
 from vaescope.codes import Representation
-from vaescope.data import Dataset
+from vaescope.data import DataLike, Dataset
 from vaescope.data.conditions import conditions_of
 from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.models import LatentModule
 from vaescope.models.pruning import checked_keep, pruned
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
 from vaescope.runs.configuration import Pruning
 from vaescope.runs.locks import locked, remove_leftovers
+from vaescope.runs.record import COMPLETE, RUN_FILE, Origin
 from vaescope.runs.resolve import data_of, run_of, sample_items
-from vaescope.runs.run import COMPLETE, RUN_FILE, Run
+from vaescope.runs.run import Run
 
 ITEMS, CHUNK = 10_000, 1024
 # What to keep -> the types of the latents that it is.
@@ -36,7 +37,7 @@ KEEP: dict[str, tuple[str, ...]] = {"active": (ACTIVE,), "used": (ACTIVE, MIXED)
 
 
 @dataclass(frozen=True)
-class Pruned(Shown):
+class Pruned(NotebookResult):
     """The run with fewer latents beside the one it was made from, and how their reconstructions differ.
 
     `fill` has what each latent was, on average, and the dropped ones are held at. `mean_difference` and
@@ -108,7 +109,7 @@ class Pruned(Shown):
 
 def prune(
     run: Any,
-    data: Any = None,
+    data: DataLike | None = None,
     *,
     keep: str | Sequence[int] = "used",
     alpha: float = ALPHA,
@@ -184,7 +185,7 @@ def _keep_small(original: Run, model: LatentModule, kept: tuple[int, ...], fill:
         member=replace(configuration.member, latents=len(kept)),
         pruned=Pruning(original.id, kept, some.fingerprint),
     )
-    notes = {name: value for name, value in original.record.items() if name not in ("id", "status", "configuration")}
+    provenance = replace(original.provenance, started_from=Origin("pruned", original.id), checksums={})
     path = original.path.parent / own.id
     with locked([path]):
         if (path / RUN_FILE).exists():
@@ -192,7 +193,7 @@ def _keep_small(original: Run, model: LatentModule, kept: tuple[int, ...], fill:
             if there.status == COMPLETE and there.has_model:
                 return there
         remove_leftovers(path)
-        return Run.create(path, own, notes).finish(small)
+        return Run.create(path, own, provenance).finish(small)
 
 
 @torch.no_grad()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
-from vaescope.errors import RunError, VaescopeError
+from vaescope.errors import MissingVariantError, RunError, VaescopeError
 from vaescope.markup import element
 from vaescope.models import LatentModule
-from vaescope.notebook import drawn
-from vaescope.objectives.strengths import telling
-from vaescope.runs.configuration import Configuration
+from vaescope.notebook import render_view
+from vaescope.objectives.strengths import strengths_in_use
+from vaescope.runs.configuration import Configuration, missing_variants
 from vaescope.runs.ensemble_folder import ensemble_of
-from vaescope.runs.journal import Journal, own_rows
+from vaescope.runs.journal import Journal, member_rows
 from vaescope.runs.record import (
     COMPLETE,
     FAILED,
@@ -25,153 +24,169 @@ from vaescope.runs.record import (
     HISTORY_FILE,
     LAST_GOOD_FILE,
     MODEL_FILE,
+    RESTORE,
     RUN_FILE,
-    STATE_FILE,
     SUMMARY_FILE,
     TRAINING,
-    check_record,
-    expected_steps,
-    is_whole,
+    Provenance,
+    RunRecord,
+    Table,
 )
-from vaescope.runs.rows import summary_row
+from vaescope.runs.rows import DAMAGE, Row, kept_row, summary_row
 from vaescope.tables import table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
-
-__all__ = ["COMPLETE", "FAILED", "LAST_GOOD_FILE", "RUN_FILE", "STATE_FILE", "TRAINING", "Run"]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is on disk, read when asked for."""
+    """What is on disk, read on first use."""
 
     path: Path
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """The run in a folder; the configuration is read and checked at once."""
+        """The run in a folder; its configuration is read and checked at once."""
         run = cls(Path(path))
         _ = run.configuration
         return run
 
     @classmethod
-    def create(cls, path: Path, configuration: Configuration, notes: dict[str, Any]) -> Run:
-        """A run in a folder that is there, not trained yet."""
+    def create(cls, path: Path, configuration: Configuration, provenance: Provenance | None = None) -> Run:
+        """A run in an existing folder, not trained yet; plug-ins are added to its provenance.
+
+        If the run exists, as when it resumes, what a newer version recorded about it is kept.
+        """
         run = cls(path)
         (path / SUMMARY_FILE).unlink(missing_ok=True)
-        run._write({"id": configuration.id, "status": TRAINING, **notes, "configuration": configuration.plain()})
-        return run
+        earlier = run.record if (path / RUN_FILE).is_file() else None
+        provenance = replace(provenance or Provenance(), plugins=configuration.plugins())
+        if earlier is not None:
+            provenance = replace(provenance, unknown=earlier.provenance.unknown)
+        unknown = {} if earlier is None else earlier.unknown
+        return run._write(RunRecord(configuration.id, TRAINING, configuration.plain(), provenance, unknown))
 
     @cached_property
-    def record(self) -> dict[str, Any]:
-        """The content of run.json as it was when first asked for."""
+    def record(self) -> RunRecord:
+        """The content of run.json when it was first read."""
         file = self.path / RUN_FILE
         if not file.is_file():
             raise RunError(f"{self.path} must hold a {RUN_FILE} to be a run, there is none. Check the folder's name.")
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            Configuration.from_plain(record["configuration"])
-            check_record(record)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, VaescopeError) as error:
+            record = RunRecord.read(file)
+            missing = missing_variants(record.configuration)
+            if not missing:
+                Configuration.from_plain(record.configuration)
+        except (*DAMAGE, VaescopeError) as error:
             raise RunError(
-                f"{file} is damaged or from another version ({type(error).__name__}: {error}). Delete the run's folder "
-                "to train it again."
+                f"{file} is damaged or from another version ({type(error).__name__}: {error}). {RESTORE}"
             ) from error
+        if missing:
+            raise _missing_variant(record, *next(iter(missing.items())))
         return record
 
     @property
     def id(self) -> str:
         """The hash of the configuration."""
-        return self.record["id"]
+        return self.record.id
 
     @property
     def status(self) -> str:
-        """training (or interrupted), complete, or failed."""
-        return self.record["status"]
+        """'training' (also if interrupted), 'complete' or 'failed'."""
+        return self.record.status
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the run came about: its data source, versions, device, plug-ins."""
+        return self.record.provenance
 
     @cached_property
     def configuration(self) -> Configuration:
-        """Everything the weights depend on."""
-        return Configuration.from_plain(self.record["configuration"])
+        """Everything that the weights depend on."""
+        return Configuration.from_plain(self.record.configuration)
 
     @cached_property
-    def history(self) -> list[dict[str, Any]]:
-        """One row for each logged step and split: `step`, `split`, `loss` and every term; none of a pruned run."""
+    def history(self) -> list[Row]:
+        """One row for each logged step and split: `step`, `split`, `loss` and every term; empty for a pruned run."""
         rows = Journal(self.path).rows()
-        if not rows and self.status == TRAINING and (shared := ensemble_of(self.path)):
-            return own_rows(Journal(shared[0]).rows(), shared[1])
-        if not is_whole(self.record, rows):
+        if not rows and self.status == TRAINING and (ensemble := ensemble_of(self.path)):
+            return member_rows(Journal(ensemble[0]).rows(), ensemble[1])
+        if not self.record.has_full_history(rows):
             raise RunError(
-                f"{self.path / HISTORY_FILE} must reach step {expected_steps(self.record)}, where the run is complete; "
-                f"it ends at {rows[-1]['step'] if rows else 0}. Delete the run's folder to train it again."
+                f"{self.path / HISTORY_FILE} must reach step {self.record.expected_steps}, as the run is complete; it "
+                f"ends at {rows[-1]['step'] if rows else 0}. {RESTORE}"
             )
         return rows
 
     @cached_property
     def model(self) -> LatentModule:
-        """The trained model, on the CPU, ready to encode and decode."""
+        """The trained model, on the CPU, in evaluation mode."""
         if self.status == FAILED:
             raise RunError(
-                f"run {self.id} must be complete to give a model, it diverged: {self.path / FAILURE_FILE} says where. "
-                "Lower the learning rate, or delete the run's folder to try it again."
+                f"run {self.id} must be complete to have a model, but it diverged (see {self.path / FAILURE_FILE}). "
+                "Train with a lower learning rate."
             )
         if self.status != COMPLETE:
             raise RunError(
-                f"run {self.id} must be complete to give a model, its status is {self.status!r}. "
-                f"{self._again}: it resumes."
+                f"run {self.id} must be complete to have a model, its status is {self.status!r}. "
+                f"{self._how_to_redo}: it resumes."
             )
         if not self.has_model:
             raise RunError(
                 f"{self.path / MODEL_FILE} must hold the weights of a complete run, there is no such file. "
-                f"{self._again}: it makes the file anew."
+                f"{self._how_to_redo}: it writes the file again."
             )
         tensors, _ = load_tensors(self.path / MODEL_FILE)
         configuration = self.configuration
         model = configuration.architecture.build(
             tuple(configuration.data["shape"]), configuration.member.latents, seed=0
         )
-        wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+        expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
         found = {name: tuple(value.shape) for name, value in tensors.items()}
-        if wanted != found:
-            odd = sorted(set(wanted.items()) ^ set(found.items()))[0]
+        if expected != found:
+            name, shape = min(set(expected.items()) ^ set(found.items()))
             raise RunError(
-                f"{self.path / MODEL_FILE} must hold the weights of the run's own model; {odd[0]!r} of shape {odd[1]} "
-                "is on one side only. Delete the run's folder to train it again."
+                f"{self.path / MODEL_FILE} must hold the weights of the run's model; {name!r} of shape {shape} is "
+                f"either missing or not part of it. {RESTORE}"
             )
         model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
         return model.eval()
 
     @property
-    def failure(self) -> dict[str, Any] | None:
-        """Of a run that failed, what went wrong: the `error` as a sentence, its `term`, `step` and `items`."""
+    def failure(self) -> Table | None:
+        """Why a failed run failed: the `error` as a sentence, its `term`, `step` and `items`; None for other runs."""
         if self.status != FAILED:
             return None
         file = self.path / FAILURE_FILE
         try:
             failure = json.loads(file.read_text(encoding="utf-8"))
             return {"error": failure.pop("error"), **failure}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except DAMAGE as error:
             raise RunError(
-                f"{file} must say why the run failed, it does not ({type(error).__name__}: {error}). Delete the run's "
-                "folder to train it again."
+                f"{file} must say why the run failed, it does not ({type(error).__name__}: {error}). {RESTORE}"
             ) from error
 
     @property
     def has_model(self) -> bool:
-        """Whether the file of the trained model is there."""
+        """Whether the file of the trained model exists."""
         return (self.path / MODEL_FILE).is_file()
 
     def finish(self, model: nn.Module) -> Run:
-        """Keep the trained model and mark the run complete, in this order; an earlier failure is forgotten."""
+        """Save the trained model, then mark the run complete; an earlier failure is removed."""
         save_tensors(self.path / MODEL_FILE, model.state_dict())
         finished = self._with_status(COMPLETE)
         for name in (FAILURE_FILE, LAST_GOOD_FILE):
             (self.path / name).unlink(missing_ok=True)
         return finished._keep_row()
 
-    def fail(self, failure: dict[str, Any]) -> Run:
-        """Keep what went wrong and mark the run failed."""
+    def fail(self, failure: Table) -> Run:
+        """Save what went wrong and mark the run failed."""
         write_atomically(self.path / FAILURE_FILE, json.dumps(failure, indent=2).encode())
         return self._with_status(FAILED)._keep_row()
+
+    def last(self, split: str) -> Row:
+        """The last row of the history of one split ('train' or 'test'), empty before the first."""
+        rows = [row for row in self.history if row["split"] == split]
+        return rows[-1] if rows else {}
 
     def _repr_html_(self) -> str:
         configuration = self.configuration
@@ -181,34 +196,50 @@ class Run:
             "data": configuration.data["name"],
             "model": configuration.architecture.model,
             "latents": configuration.member.latents,
-            "objective": self.record["configuration"]["member"]["objective"]["name"],
-            **telling(configuration.member.objective),
+            "objective": self.record.configuration["member"]["objective"]["name"],
+            **strengths_in_use(configuration.member.objective),
             "seed": configuration.member.seed,
             "steps": configuration.plan.steps,
         }
-        return element("div", table([row], f"Run {self.id}"), drawn(self))
-
-    def last(self, split: str) -> dict[str, Any]:
-        """The last row of the history of one split ('train' or 'test'), empty before the first."""
-        rows = [row for row in self.history if row["split"] == split]
-        return rows[-1] if rows else {}
+        return element("div", table([row], f"Run {self.id}"), render_view(self))
 
     @property
-    def _again(self) -> str:
-        """What to do for the run to be made again."""
+    def _how_to_redo(self) -> str:
         pruned = self.configuration.pruned
-        return "Ask for the same fit again" if pruned is None else f"Prune run {pruned.run} again"
+        return "Call fit again with the same arguments" if pruned is None else f"Prune run {pruned.run} again"
 
     def _keep_row(self) -> Run:
-        """Keep what a listing says of the run; one whose history is damaged has no row, so that listings say so."""
+        """Keep the run's row for listings; a run whose history is damaged has none, so that listings name it."""
         rows = Journal(self.path).rows()
-        if is_whole(self.record, rows):
-            write_atomically(self.path / SUMMARY_FILE, json.dumps(summary_row(self.record, rows)).encode())
+        if self.record.has_full_history(rows):
+            content = json.dumps(kept_row(summary_row(self.record, rows))).encode()
+            write_atomically(self.path / SUMMARY_FILE, content)
         return self
 
     def _with_status(self, status: str) -> Run:
-        self._write({**self.record, "status": status})
+        return self._write(replace(self.record, status=status))
+
+    def _write(self, record: RunRecord) -> Run:
+        write_atomically(self.path / RUN_FILE, json.dumps(record.table(), indent=2).encode())
         return Run(self.path)
 
-    def _write(self, record: dict[str, Any]) -> None:
-        write_atomically(self.path / RUN_FILE, json.dumps(record, indent=2).encode())
+
+def _missing_variant(record: RunRecord, kind: str, name: str) -> MissingVariantError:
+    """Which package to install for a variant that no registry knows."""
+    what = f"run {record.id} uses the {kind} {name!r}"
+    plugin = next((one for one in record.provenance.plugins if (one.kind, one.variant) == (kind, name)), None)
+    if plugin is None:
+        made_by = record.provenance.versions.get("vaescope", "another version")
+        return MissingVariantError(
+            f"{what}, which no installed package registers. The run was made by vaescope {made_by}: install that "
+            "version, or the plug-in package that registers the variant."
+        )
+    if plugin.package is None:
+        return MissingVariantError(
+            f"{what}, which the module {plugin.module!r} registered. Import that module before opening the run."
+        )
+    version = f"=={plugin.version}" if plugin.version else ""
+    return MissingVariantError(
+        f"{what} of the package {plugin.package}{f' {plugin.version}' if plugin.version else ''}, which is not "
+        f"installed. Run: pip install {plugin.package}{version}"
+    )

@@ -9,8 +9,9 @@ from typing import Any
 
 from vaescope.errors import RunError
 from vaescope.runs.queries import query
+from vaescope.runs.record import RUN_FILE
 from vaescope.runs.rows import run_folders, summary_row
-from vaescope.runs.run import RUN_FILE, Run
+from vaescope.runs.run import Run
 
 DEFAULT_FOLDER = "runs"
 

@@ -1,4 +1,4 @@
-"""Representational similarity: of two representations, of all pairs of many, between the layers of models."""
+"""Representational similarity of two representations, of all pairs of many, and between the layers of models."""
 
 from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka
 from vaescope.similarity.heatmap import SimilarityMap, group_similarity, layer_similarity

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vaescope.errors import DataError
 from vaescope.markup import element
-from vaescope.notebook import drawn
+from vaescope.notebook import render_view
 from vaescope.similarity.layers import Activations, SelectedLayers, as_list, batches
 from vaescope.similarity.pairs import CKA, all_pairs
 
@@ -47,7 +47,7 @@ class SimilarityMap:
     constant: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        return element("div", element("p", element("strong", self.summary())), drawn(self))
+        return element("div", element("p", element("strong", self.summary())), render_view(self))
 
     def table(self) -> list[dict[str, Any]]:
         """One row for each cell."""

@@ -1,8 +1,8 @@
-"""All pairs through kernels: <XX', YY'> is a product of two long rows, whatever the numbers of features.
+"""All pairs through kernels: <XX', YY'> is a product of two long rows, for any number of features.
 
-A pair of n items costs n^2 operations instead of the 2 n p q of X'Y, hence less from about p q = n / 2 on. Kernels are
-never whole in memory: tile by tile they are formed for all representations at once, and as the rows of one matrix
-multiplied with each other. Tiles above the diagonal count twice, those below are not formed.
+A pair of n items costs n^2 operations instead of the 2 n p q of X'Y, which is less from about p q = n / 2. Kernels are
+never whole in memory: they are formed tile by tile for all representations at once, as the rows of one matrix that is
+multiplied with itself. Tiles above the diagonal count twice; those below are not formed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.progress import follow
-from vaescope.similarity.groups import Group, round_to_tf32
+from vaescope.progress import track
+from vaescope.similarity.groups import WidthGroup, round_to_tf32
 
-ROWS = 64  # representations in one product: blocks of them let a symmetric matrix be half computed
-PARTS = 16  # of a long sum on an accelerator, which else has too little to do at once
+ROWS_PER_PRODUCT = 64  # in blocks, only half of a symmetric matrix is computed
+SUM_PARTS = 16  # a long sum in parts gives an accelerator enough to do at once
 
 
 def kernel_products(
-    left: Sequence[Group], right: Sequence[Group] | None, tile: int, long: bool
+    left: Sequence[WidthGroup], right: Sequence[WidthGroup] | None, tile: int, long: bool
 ) -> tuple[Float[Tensor, "left right"], Float[Tensor, "left"], Float[Tensor, "right"]]:
     """<K_i, L_j> of every pair, <K_i, K_i> and <L_j, L_j>, in the order of the groups, in float64.
 
@@ -35,7 +35,7 @@ def kernel_products(
     space = torch.empty(count * tile * tile, dtype=like.dtype, device=like.device)
     starts = range(0, items, tile)
     pairs = [(one, other) for one in starts for other in starts if other >= one]
-    for one, other in follow(pairs, "comparing kernels", len(pairs), long=long):
+    for one, other in track(pairs, "comparing kernels", len(pairs), long=long):
         weight = 1.0 if one == other else 2.0
         parts = (slice(one, min(one + tile, items)), slice(other, min(other + tile, items)))
         rows = _kernels(groups, *parts, space)
@@ -51,12 +51,12 @@ def kernel_products(
 
 
 def block_rows(device: str) -> int:
-    """How many rows of a symmetric matrix are computed at once."""
-    return ROWS if device == "cpu" else 4 * ROWS
+    """Number of rows of a symmetric matrix that are computed at once."""
+    return ROWS_PER_PRODUCT if device == "cpu" else 4 * ROWS_PER_PRODUCT
 
 
-def _kernels(groups: Sequence[Group], one: slice, other: slice, space: Tensor) -> Float[Tensor, "members entries"]:
-    """The tile of every kernel, one row each."""
+def _kernels(groups: Sequence[WidthGroup], one: slice, other: slice, space: Tensor) -> Float[Tensor, "members entries"]:
+    """The tile of every kernel, one row for each."""
     height, width = one.stop - one.start, other.stop - other.start
     count = sum(len(group) for group in groups)
     tiles = space[: count * height * width].view(count, height, width)
@@ -70,7 +70,7 @@ def _kernels(groups: Sequence[Group], one: slice, other: slice, space: Tensor) -
 
 
 def _add_symmetric(products: Tensor, rows: Tensor, weight: float) -> None:
-    """Blocks on and right of the diagonal."""
+    """Add the blocks on and right of the diagonal."""
     block = block_rows(rows.device.type)
     for start in range(0, len(rows), block):
         chosen = slice(start, start + block)
@@ -78,13 +78,14 @@ def _add_symmetric(products: Tensor, rows: Tensor, weight: float) -> None:
 
 
 def _product(left: Float[Tensor, "left entries"], right: Float[Tensor, "right entries"]) -> Tensor:
-    if left.device.type == "cpu" or left.shape[1] % PARTS:
+    if left.device.type == "cpu" or left.shape[1] % SUM_PARTS:
         return left @ right.T
-    return in_parts(left, right)
+    return product_in_parts(left, right)
 
 
-def in_parts(left: Float[Tensor, "left entries"], right: Float[Tensor, "right entries"]) -> Float[Tensor, "left right"]:
-    """The same product as many shorter ones, which are added up in float64."""
-    # Few numbers come of long sums: in parts the sums run side by side, and lose less to rounding.
-    first, second = (side.unflatten(1, (PARTS, -1)).transpose(0, 1) for side in (left, right))
+def product_in_parts(
+    left: Float[Tensor, "left entries"], right: Float[Tensor, "right entries"]
+) -> Float[Tensor, "left right"]:
+    """LR' as many shorter products, which run in parallel and lose less to rounding; added up in float64."""
+    first, second = (side.view(len(side), SUM_PARTS, -1).transpose(0, 1) for side in (left, right))
     return torch.bmm(first, second.mT).sum(0, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""How many items a similarity needs: CKA and Procrustes against the number of items (Bonheme, figure 7.1)."""
+"""How many items a similarity needs: CKA and Procrustes by the number of items (Bonheme, figure 7.1)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from vaescope.checks import whole_number
+from vaescope.codes.arrays import ArrayLike
 from vaescope.errors import ConfigurationError
-from vaescope.notebook import Shown
-from vaescope.progress import follow
-from vaescope.similarity.cka import LEAST_UNBIASED, linear_cka
+from vaescope.notebook import NotebookResult
+from vaescope.progress import track
+from vaescope.similarity.cka import MIN_UNBIASED_ITEMS, linear_cka
 from vaescope.similarity.procrustes import procrustes
 from vaescope.similarity.tables import finite_pair
 
-SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
-LONG = 50  # draws
-MEASURES: dict[str, Callable[[Any, Any], float]] = {
+DEFAULT_SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
+MIN_DRAWS_FOR_PROGRESS = 50
+MEASURES: dict[str, Callable[[Tensor, Tensor], float]] = {
     "cka": linear_cka,
     "unbiased_cka": partial(linear_cka, unbiased=True),
     "procrustes": procrustes,
@@ -29,8 +31,8 @@ MEASURES: dict[str, Callable[[Any, Any], float]] = {
 
 
 @dataclass(frozen=True)
-class SampleSizeStudy(Shown):
-    """The mean and the standard deviation of each measure over draws of so many items."""
+class SampleSizeStudy(NotebookResult):
+    """The mean and the standard deviation of each measure over draws of items, for each number of items."""
 
     sizes: tuple[int, ...]
     repeats: int
@@ -51,29 +53,36 @@ class SampleSizeStudy(Shown):
         ]
 
     def summary(self) -> str:
-        """Each measure of the fewest and of the most items, in one line."""
+        """Each measure at the smallest and at the largest number of items, in one line."""
         ends = ", ".join(f"{name} {values[0]:.3f} to {values[-1]:.3f}" for name, values in self.mean.items())
         return f"from {self.sizes[0]} to {self.sizes[-1]} items: {ends}"
 
 
 def sample_size_study(
-    a: Any, b: Any, *, sizes: Sequence[int] | None = None, repeats: int = 5, seed: int = 0
+    a: ArrayLike, b: ArrayLike, *, sizes: Sequence[int] | None = None, repeats: int = 5, seed: int = 0
 ) -> SampleSizeStudy:
     """The similarity of two representations from few items and from many.
 
-    Where it still falls with the number of items, it owes to their number; Procrustes needs more items than CKA, and
-    the unbiased CKA fewest (section 7.2.2). Without `sizes`, the usual ones up to the number of items.
+    A similarity that still falls with the number of items is due to having few. Procrustes needs more items than CKA,
+    and the unbiased CKA the fewest (section 7.2.2).
+
+    Args:
+        a, b: Representations of the same items, items x features.
+        sizes: Numbers of items. Default: 50, 100, 200, 500, ... up to all items.
+        repeats: Number of draws of items for each size.
+        seed: Random seed.
     """
     x, y = finite_pair(a, b)
-    chosen = (*(size for size in SIZES if size < len(x)), len(x)) if sizes is None else tuple(sizes)
+    chosen = (*(size for size in DEFAULT_SIZES if size < len(x)), len(x)) if sizes is None else tuple(sizes)
     for size in chosen:
-        whole_number("sizes", size, LEAST_UNBIASED, len(x))
+        whole_number("sizes", size, MIN_UNBIASED_ITEMS, len(x))
     if not chosen:
-        raise ConfigurationError("sizes must name at least one number of items, got none.")
+        raise ConfigurationError("sizes must hold at least one number of items, got none.")
     count = whole_number("repeats", repeats, 1)
     found = np.empty((len(MEASURES), len(chosen), count))
     draws = [(place, repeat) for place in range(len(chosen)) for repeat in range(count)]
-    for place, repeat in follow(draws, "similarity by number of items", len(draws), long=len(draws) > LONG):
+    long = len(draws) > MIN_DRAWS_FOR_PROGRESS
+    for place, repeat in track(draws, "similarity by number of items", len(draws), long=long):
         order = np.random.default_rng((seed, repeat)).permutation(len(x))
         kept = torch.from_numpy(np.sort(order[: chosen[place]])).to(x.device)
         found[:, place, repeat] = [measure(x[kept], y[kept]) for measure in MEASURES.values()]

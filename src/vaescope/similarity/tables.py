@@ -1,11 +1,10 @@
-"""Representations of the same items as checked tables, centred and scaled (Bonheme, eq. 7.7)."""
+"""Representations of the same items as checked, centred and scaled tables (Bonheme, eq. 7.7)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -18,12 +17,12 @@ from vaescope.numerics.linalg import rows_per_chunk
 
 
 def activation_table(values: object, name: str) -> Float[Tensor, "items features"]:
-    """A representation as a tensor of a float type where it lies, with at least two items and one feature."""
+    """A representation as a float tensor on its device, with at least two items and one feature."""
     return as_table(values, name, columns="features", min_items=2, finite=False)
 
 
-def same_items(tables: Iterable[tuple[str, Tensor]]) -> None:
-    """An error unless all tables, with their names, have one number of items."""
+def require_same_items(tables: Iterable[tuple[str, Tensor]]) -> None:
+    """Raise an error unless all named tables have the same number of items."""
     (first, values), *others = tables
     for name, other in others:
         if len(other) != len(values):
@@ -34,11 +33,11 @@ def same_items(tables: Iterable[tuple[str, Tensor]]) -> None:
 
 
 @dataclass(frozen=True)
-class Centred:
-    """What makes a table centred and of entries up to 1: (table - first row - offset) / scale.
+class CentredTable:
+    """A table with what centres it and scales its entries to at most 1: (table - first row - offset) / scale.
 
-    The first row goes first, in the table's own precision: a large offset costs no digits and a constant feature is
-    exactly 0. None of the measures feels the scale, which keeps sums of squares within range.
+    The first row is subtracted first, in the precision of the table, so that a large offset costs no digits and a
+    constant feature is exactly 0. The scale changes no measure and keeps sums of squares within range.
     """
 
     name: str
@@ -47,8 +46,10 @@ class Centred:
     scale: float
 
     @classmethod
-    def of(cls, values: Float[Tensor, "items features"], name: str, dtype: torch.dtype, device: Any) -> Centred:
-        """In one pass over chunks of items; an error names the representation where it is constant or not finite."""
+    def of(
+        cls, values: Float[Tensor, "items features"], name: str, dtype: torch.dtype, device: torch.device
+    ) -> CentredTable:
+        """Compute the offset and the scale in one pass; an error names a constant or non-finite representation."""
         width = values.shape[1]
         total = torch.zeros(width, dtype=torch.float64, device=device)
         ends = torch.zeros(2, width, dtype=torch.float64, device=device)
@@ -63,17 +64,17 @@ class Centred:
         if not math.isfinite(scale):
             check_finite(values, name, "features")
             raise DataError(
-                f"{name} must hold numbers of one range, got up to {float(values.abs().max()):g}. Rescale it."
+                f"{name} must hold numbers of a common range, got up to {float(values.abs().max()):g}. Rescale it."
             )
         if scale == 0:
             raise DataError(
-                f"{name} must vary over the items, but is the same for all {len(values)}; similarity compares how "
-                "items differ. Leave it out."
+                f"{name} must vary over the items, but all {len(values)} are equal; similarity compares how items "
+                "differ. Leave it out."
             )
         return cls(name, values, offset.to(dtype), scale)
 
     def rows(self, part: slice = slice(None)) -> Float[Tensor, "_ features"]:
-        """Some items, or all."""
+        """The centred and scaled rows of some items. Default: all."""
         rows = _from_first(self.table, part, self.offset.device).to(self.offset.dtype)
         return rows.sub_(self.offset).div_(self.scale)
 
@@ -82,12 +83,12 @@ def centred_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items featu
     """Two representations of the same items, checked and centred, in float64 on the first one's device."""
     tables = _pair(a, b)
     device = tables["a"].device
-    first, second = (Centred.of(values, name, torch.float64, device).rows() for name, values in tables.items())
+    first, second = (CentredTable.of(values, name, torch.float64, device).rows() for name, values in tables.items())
     return first, second
 
 
 def finite_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
-    """Two representations of the same items as they are, checked, in float64 on the first one's device."""
+    """Two representations of the same items, checked, not centred, in float64 on the first one's device."""
     tables = _pair(a, b)
     for name, values in tables.items():
         check_finite(values, name, "features")
@@ -97,11 +98,11 @@ def finite_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items featur
 
 def _pair(a: ArrayLike, b: ArrayLike) -> dict[str, Tensor]:
     tables = {"a": activation_table(a, "a"), "b": activation_table(b, "b")}
-    same_items(tables.items())
+    require_same_items(tables.items())
     return tables
 
 
-def _from_first(values: Tensor, part: slice, device: Any) -> Tensor:
-    """Some rows less the first one, in at least float32."""
+def _from_first(values: Tensor, part: slice, device: torch.device) -> Tensor:
+    """Some rows less the first row, in at least float32."""
     rows, first = (full_precision(some.to(device)) for some in (values[part], values[0]))
     return rows - first

@@ -1,43 +1,51 @@
 """How many latents a model needs: FONDUE, a search over the gap between mean and sampled representations."""
 
 from vaescope.sizing.axes import Latents, Strength
-from vaescope.sizing.elbow import Elbow, default_sizes, elbow
-from vaescope.sizing.estimate import fondue
-from vaescope.sizing.gaps import GAPS, Evidence, Gap, Information, IntrinsicDimension, Reading, Trace
-from vaescope.sizing.result import Answer, Fondue
+from vaescope.sizing.downstream import predict
+from vaescope.sizing.elbow import Elbow, ElbowPoint, default_sizes, elbow
+from vaescope.sizing.estimate import fondue, search_many
+from vaescope.sizing.gaps import GAPS, Evidence, Gap, GapTerms, Information, IntrinsicDimension, Trace
+from vaescope.sizing.model_pool import Setup
+from vaescope.sizing.result import Answer, Fondue, Probe
 from vaescope.sizing.search import (
-    LARGEST,
+    RoundSearch,
     SearchResult,
     binary_search,
-    ladder,
-    next_round,
-    rounds,
-    search,
+    fondue_search,
     search_in_rounds,
 )
+from vaescope.sizing.setup import Question, SearchOptions, search_folder
+from vaescope.sizing.store import load_checks, load_results
 
 __all__ = [
     "GAPS",
-    "LARGEST",
     "Answer",
     "Elbow",
+    "ElbowPoint",
     "Evidence",
     "Fondue",
     "Gap",
+    "GapTerms",
     "Information",
     "IntrinsicDimension",
     "Latents",
-    "Reading",
+    "Probe",
+    "Question",
+    "RoundSearch",
+    "SearchOptions",
     "SearchResult",
+    "Setup",
     "Strength",
     "Trace",
     "binary_search",
     "default_sizes",
     "elbow",
     "fondue",
-    "ladder",
-    "next_round",
-    "rounds",
-    "search",
+    "fondue_search",
+    "load_checks",
+    "load_results",
+    "predict",
+    "search_folder",
     "search_in_rounds",
+    "search_many",
 ]

@@ -1,15 +1,15 @@
-"""What FONDUE searches over: numbers of latents, or the strength of an objective at a given number."""
+"""What FONDUE searches over: the number of latents, or a strength of the objective at a given number of latents."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError
-from vaescope.objectives import strengths
+from vaescope.objectives import Objective, strengths
 from vaescope.objectives.strengths import SCHEDULES
 from vaescope.training import Member
 
@@ -18,7 +18,7 @@ STEPS_PER_DOUBLING = 4
 
 
 class Axis(Protocol):
-    """Positions 1, 2, ... up to `largest`, along which the gap rises, and what stands at each."""
+    """Positions 1, 2, ..., `largest`, along which the gap rises, and the value at each."""
 
     @property
     def name(self) -> str:
@@ -29,16 +29,16 @@ class Axis(Protocol):
         """The last position."""
 
     def value(self, position: int) -> float:
-        """What stands at a position."""
+        """The value at a position."""
 
     def position(self, value: float) -> int:
         """The position nearest to a value."""
 
     def member(self, position: int, member: Member) -> Member:
-        """The member with what stands at a position."""
+        """The member with the value at a position."""
 
     def of(self, member: Member) -> float:
-        """What a member has of it."""
+        """The value of a member."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Latents:
 
 @dataclass(frozen=True)
 class Strength:
-    """Strengths of an objective, such as beta, in even steps of its logarithm from `lowest` to `highest`."""
+    """Strengths of an objective, such as beta, in even logarithmic steps from `lowest` to `highest`."""
 
     name: str
     lowest: float = 2.0**-6
@@ -89,14 +89,14 @@ class Strength:
         return min(max(1, place), self.largest)
 
     def member(self, position: int, member: Member) -> Member:
-        objective: Any = dataclasses.replace(member.objective, **{self.name: self.value(position)})
-        return dataclasses.replace(member, objective=objective)
+        changed = dataclasses.replace(member.objective, **{self.name: self.value(position)})
+        return dataclasses.replace(member, objective=changed)
 
     def of(self, member: Member) -> float:
         return strengths(member.objective)[self.name]
 
 
-def axis_over(name: str, largest: int, objective: Any) -> Latents | Strength:
+def axis_over(name: str, largest: int, objective: Objective) -> Latents | Strength:
     """The axis called `name`: 'latents', or one of the objective's strengths."""
     if name == LATENTS:
         return Latents(largest)

@@ -1,32 +1,40 @@
-"""The elbow check of a number of latents: what trained models of a few sizes lose and hold (Bonheme, figures 8.5-8)."""
+"""The elbow check: losses and accuracies of fully trained models of a few sizes (Bonheme, figures 8.5-8)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import torch
+
 from vaescope.checks import whole_number
-from vaescope.data import open_dataset
+from vaescope.data import DataLike, open_dataset
 from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.notebook import Shown
-from vaescope.objectives import Beta
+from vaescope.likelihoods import Likelihood
+from vaescope.nets import Net
+from vaescope.notebook import NotebookResult
+from vaescope.objectives import OBJECTIVES, Beta, Objective
+from vaescope.posteriors import Posterior
+from vaescope.priors import Prior
+from vaescope.registry import PartSpec
 from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.sizing.downstream import predict
-from vaescope.sizing.store import keep_check
+from vaescope.sizing.store import save_check
 from vaescope.training import Member
+from vaescope.training.optimisers import Optimiser
 
-SHARES = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)
-ROUNDING = 1e-9
+SIZE_RATIOS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)
+ROUNDING = 1e-9  # relative
 
 
 @dataclass(frozen=True)
-class Point:
-    """One size: held-out losses and accuracies (if any) by seed, their means, and deviations (None for one seed)."""
+class ElbowPoint:
+    """One size: held-out losses and accuracies per seed, their means and standard deviations (None for one seed)."""
 
     latents: int
     losses: tuple[float, ...]
@@ -43,41 +51,48 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Elbow(Shown):
-    """Points by ascending size, the targets whose accuracy they hold, and the accuracy of the majority guess."""
+class Elbow(NotebookResult):
+    """The result of an elbow check.
+
+    Attributes:
+        chosen: The number of latents to compare with.
+        points: Losses and accuracies by ascending size.
+        targets: The factors and labels whose mean accuracy the points hold.
+        majority: Accuracy of always predicting the most frequent value.
+    """
 
     chosen: int | None
-    points: tuple[Point, ...]
+    points: tuple[ElbowPoint, ...]
     targets: tuple[str, ...] = ()
     majority: float | None = None
     data: dict[str, Any] = field(default_factory=dict)
 
     @property
     def elbow(self) -> int | None:
-        """The size at the knee: furthest below the chord of the loss from the first to the last size.
+        """The size at the knee: furthest below the line from the first to the last loss.
 
-        Furthest along the loss axis is furthest at a right angle too, whatever the units of the axes. None where no
-        size lies below both the chord and the first loss by more than the seeds spread.
+        The largest vertical distance is also the largest perpendicular one, whatever the units. None if no size lies
+        below both the line and the first loss by more than the spread over seeds.
         """
         first, last = self.points[0], self.points[-1]
         noise = max([point.loss_sd or ROUNDING * abs(point.loss) for point in self.points])
-        depths = {0: noise}  # what a knee must pass
+        depths = {0: noise}  # the least depth of a knee
         for point in self.points[1:-1]:
             way = (point.latents - first.latents) / (last.latents - first.latents)
-            # A loss that only rises bends too, but nothing is won at its bend.
+            # A loss that only rises can bend, too, but its bend gains nothing.
             if first.loss - point.loss > noise:
                 depths[point.latents] = first.loss + way * (last.loss - first.loss) - point.loss
         return max(depths, key=depths.__getitem__) or None
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the chosen number lies within the sizes tried on both sides of the elbow; None without either."""
+        """Whether the chosen number lies between the neighbours of the elbow; None without either."""
         if self.elbow is None or self.chosen is None:
             return None
-        return self._beside(self.elbow)[0] <= self.chosen <= self._beside(self.elbow)[1]
+        return self._neighbours(self.elbow)[0] <= self.chosen <= self._neighbours(self.elbow)[1]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row for each size."""
+        """One row per size."""
         return [
             {name: getattr(point, name) for name in ("latents", "loss", "loss_sd", "accuracy", "accuracy_sd")}
             | {"majority": self.majority, "seeds": len(point.losses)}
@@ -97,36 +112,36 @@ class Elbow(Shown):
     def from_plain(cls, table: dict[str, Any]) -> Elbow:
         """The check that `plain` wrote."""
         points = [
-            Point(point["latents"], tuple(point["losses"]), point["accuracies"] and tuple(point["accuracies"]))
+            ElbowPoint(point["latents"], tuple(point["losses"]), point["accuracies"] and tuple(point["accuracies"]))
             for point in table["points"]
         ]
         return cls(table["chosen"], tuple(points), tuple(table["targets"]), table["majority"], table["data"])
 
     def summary(self) -> str:
-        """One sentence: where the elbow lies beside the chosen number, how the loss falls, what can be predicted."""
+        """One sentence: the elbow and the chosen number, the fall of the loss, the accuracy."""
         return f"{self._verdict()}; {self._fall()}; {self._predicted()}."
 
-    def _beside(self, size: int) -> tuple[int, int]:
-        """The nearest sizes tried below and above; the size itself where there is none."""
+    def _neighbours(self, size: int) -> tuple[int, int]:
+        """The nearest sizes below and above; the size itself where there is none."""
         sizes = [point.latents for point in self.points]
         below, above = [one for one in sizes if one < size], [one for one in sizes if one > size]
         return max(below, default=size), min(above, default=size)
 
     def _marked(self) -> tuple[int, ...]:
-        """The chosen number, or else the elbow, and the sizes beside it."""
+        """The chosen number, or else the elbow, and its neighbours."""
         mark = self.elbow if self.chosen is None else self.chosen
-        return () if mark is None else (*self._beside(mark), mark)
+        return () if mark is None else (*self._neighbours(mark), mark)
 
     def _verdict(self) -> str:
         if self.elbow is None:
-            why = "fewer than 3 sizes show no elbow" if len(self.points) < 3 else "the loss has no elbow at these sizes"
-            return why if self.chosen is None else f"{why}, which says nothing about the {self.chosen} chosen"
-        text = f"the elbow of these sizes lies at {_count(self.elbow)}"
+            why = "an elbow needs at least 3 sizes" if len(self.points) < 3 else "the loss has no elbow at these sizes"
+            return why if self.chosen is None else f"{why}; {self.chosen} cannot be checked"
+        text = f"the elbow is at {_count(self.elbow)}"
         if self.chosen is None or self.chosen == self.elbow:
-            return text if self.chosen is None else f"{text}, the number chosen"
-        where = "within" if self.agrees else "outside"
-        below, above = self._beside(self.elbow)
-        return f"{text}; {self.chosen} was chosen, {where} the sizes tried beside the elbow, {below} and {above}"
+            return text if self.chosen is None else f"{text}, the chosen number"
+        where = "inside" if self.agrees else "outside"
+        below, above = self._neighbours(self.elbow)
+        return f"{text}; the chosen {self.chosen} is {where} its neighbours, {below} and {above}"
 
     def _fall(self) -> str:
         first, lowest = self.points[0], min(self.points, key=lambda point: point.loss)
@@ -144,64 +159,101 @@ class Elbow(Shown):
 
     def _predicted(self) -> str:
         if self.majority is None:
-            return "there is no accuracy, as the data have no factors or labels that vary"
+            return "no accuracy: the data have no factors or labels that vary"
         shown = {self.points[0].latents, *self._marked(), self.points[-1].latents}
         parts = [f"{point.accuracy:.3g} with {point.latents}" for point in self.points if point.latents in shown]
         what = self.targets[0] if len(self.targets) == 1 else f"{len(self.targets)} targets"
-        return f"the accuracy for {what} is {', '.join(parts)} (majority guess {self.majority:.3g})"
+        return f"the accuracy for {what} is {', '.join(parts)} (majority class {self.majority:.3g})"
 
 
 def elbow(
-    data: Any,
+    data: DataLike,
     sizes: Iterable[int],
     chosen: int | None = None,
     *,
-    objective: Any = None,
+    objective: Objective | str | Mapping[str, object] | None = None,
     learning_rate: float = 1e-4,
     seeds: Iterable[int] = (0,),
     items: int = 10_000,
-    **settings: Any,
+    model: str | Mapping[str, object] = "vae",
+    net: PartSpec[Net] | None = None,
+    posterior: PartSpec[Posterior] | None = None,
+    prior: PartSpec[Prior] | None = None,
+    likelihood: PartSpec[Likelihood] | None = None,
+    initialisation: str | None = None,
+    optimiser: PartSpec[Optimiser] = "adam",
+    batch: int = FitOptions.batch,
+    steps: int | None = None,
+    epochs: float | None = None,
+    precision: str = "float32",
+    evaluation_items: int = FitOptions.evaluation_items,
+    held_out: float | int = 0.1,
+    split_seed: int = 0,
+    device: str | torch.device | None = None,
+    runs: str | Path = FitOptions.runs,
+    progress: bool | None = None,
 ) -> Elbow:
-    """Train a model of each size and seed, and see where its losses flatten; what was trained before is not again.
+    """Train a model of each size and seed, and find where their losses flatten.
 
-    The result is kept beside the runs.
+    Finished runs are reused. The result is saved in the folder of the runs.
 
     Args:
-        data: as for `fit`; factors and labels that vary are predicted, each on its own, from the mean representation.
-        sizes: numbers of latents to train; see `default_sizes`.
-        chosen: the number of latents to compare with, tried or not.
-        items: at most so many training items teach the trees that predict, half as many held-out ones test them.
-        settings: those of `fit`. The loss is that on its held-out items, at most `evaluation_items` of them.
+        data: As for `fit`; each factor and label that varies is predicted from the mean representation.
+        sizes: Numbers of latents to train; see `default_sizes`.
+        chosen: The number of latents to compare with, whether it is among the sizes or not.
+        items: Maximum number of training items for the predictions; half as many held-out items test them.
+        evaluation_items: Maximum number of held-out items for the loss.
+
+    The other arguments are those of `fit`.
     """
-    latents, seeds = sorted(_distinct("sizes", sizes, 1)), _distinct("seeds", seeds, 0)
+    latents, numbers = sorted(_distinct("sizes", sizes, 1)), _distinct("seeds", seeds, 0)
     chosen = None if chosen is None else whole_number("chosen", chosen, 1)
     items = whole_number("items", items, 2)
-    known = FitOptions.of(settings)
-    if not known.held_out:
-        raise ConfigurationError("held_out must be above 0: the elbow is that of losses on held-out items, got 0.")
-    opened, objective = open_dataset(data), Beta() if objective is None else objective
-    members = [Member(size, objective, learning_rate, seed) for size in latents for seed in seeds]
-    # A run remembers the name or path that it was trained on, and can be diagnosed by it.
-    runs = fit_many(data if isinstance(data, str | Path) else opened, members, **settings)
-    losses = tuple(_loss(run) for run in runs)
-    predicted = predict(runs, opened, known, items)
-    parts = [slice(first, first + len(seeds)) for first in range(0, len(runs), len(seeds))]
-    pairs = zip(latents, parts, strict=True)
-    points = tuple(Point(size, losses[own], predicted.accuracies[own] or None) for size, own in pairs)
+    if not held_out:
+        raise ConfigurationError("held_out must be above 0, because the elbow is that of held-out losses; got 0.")
+    opened, chosen_objective = open_dataset(data), Beta() if objective is None else OBJECTIVES.resolve(objective)
+    trained = fit_many(
+        # A run remembers the name or path of its data, and can be diagnosed without the data at hand.
+        data if isinstance(data, str | Path) else opened,
+        [Member(size, chosen_objective, learning_rate, seed) for size in latents for seed in numbers],
+        model=model,
+        net=net,
+        posterior=posterior,
+        prior=prior,
+        likelihood=likelihood,
+        initialisation=initialisation,
+        optimiser=optimiser,
+        batch=batch,
+        steps=steps,
+        epochs=epochs,
+        precision=precision,
+        evaluation_items=evaluation_items,
+        held_out=held_out,
+        split_seed=split_seed,
+        device=device,
+        runs=runs,
+        progress=progress,
+    )
+    losses = tuple(_loss(run) for run in trained)
+    learning, testing = opened.split(held_out, split_seed)
+    predicted = predict(trained, learning.draw(items), testing.draw(items // 2), device=device, progress=progress)
+    slices = [slice(first, first + len(numbers)) for first in range(0, len(trained), len(numbers))]
+    pairs = zip(latents, slices, strict=True)
+    points = tuple(ElbowPoint(size, losses[own], predicted.accuracies[own] or None) for size, own in pairs)
     found = Elbow(chosen, points, predicted.targets, predicted.majority, describe(opened))
-    keep_check(Path(known.runs), found, [run.id for run in runs])
+    save_check(Path(runs), found, [run.id for run in trained])
     return found
 
 
 def default_sizes(chosen: int, limit: int) -> tuple[int, ...]:
-    """Sizes from a quarter to three times the chosen number, up to `limit`, among which an elbow can be seen."""
+    """Sizes from a quarter to three times the chosen number, up to `limit`: enough to show an elbow."""
     limit = whole_number("limit", limit, 1)
     chosen = whole_number("chosen", chosen, 1, limit)
-    return tuple(sorted({min(limit, max(1, round(share * chosen))) for share in SHARES}))
+    return tuple(sorted({min(limit, max(1, round(share * chosen))) for share in SIZE_RATIOS}))
 
 
-def _distinct(name: str, values: Any, least: int) -> list[int]:
-    """Whole numbers, each once."""
+def _distinct(name: str, values: object, least: int) -> list[int]:
+    """Whole numbers without repetitions."""
     if not isinstance(values, Iterable) or isinstance(values, str):
         raise ConfigurationError(f"{name} must be a list of whole numbers, got {values!r}. Write [{values}].")
     numbers = list(dict.fromkeys(whole_number(f"each of {name}", value, least) for value in values))
@@ -214,8 +266,8 @@ def _loss(run: Run) -> float:
     loss = float(run.last("test")["reconstruction"])
     if not math.isfinite(loss):
         raise RunError(
-            f"the reconstruction loss on held-out items must be finite, it is {loss} in run {run.id} with "
-            f"{_count(run.configuration.member.latents)}. Lower the learning rate, or look at the held-out items."
+            f"the reconstruction loss on held-out items must be finite, got {loss} in run {run.id} with "
+            f"{_count(run.configuration.member.latents)}. Lower the learning rate, or check the held-out items."
         )
     return loss
 

@@ -4,141 +4,286 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vaescope.checks import whole_number
-from vaescope.data import open_dataset
-from vaescope.data.dataset import describe
-from vaescope.objectives import OBJECTIVES, Beta
-from vaescope.progress import progress_bar
-from vaescope.runs.locks import locked
-from vaescope.runs.options import FitOptions
-from vaescope.sizing.axes import LATENTS, axis_over
-from vaescope.sizing.gaps import Reading
-from vaescope.sizing.model_pool import Key, Pool
-from vaescope.sizing.multi_seed import Quest, search_together
-from vaescope.sizing.result import Fondue, Look
-from vaescope.sizing.setup import (
-    batch_for,
-    beginning,
-    chosen_gap,
-    chosen_settings,
-    default_rate,
-    folder_of,
-    largest_of,
-    name_of_gap,
-    seats_for,
-    seeds_and_width,
-    shared_setup,
-    threshold_of,
-)
-from vaescope.sizing.store import Readings, States, keep_result
-from vaescope.training import Member
-from vaescope.training.engines import State
+import torch
 
-PROBE_ITEMS = 10_000
-MOST_PERIODS = 10
+from vaescope.data import DataLike, open_dataset
+from vaescope.data.dataset import describe
+from vaescope.errors import ConfigurationError
+from vaescope.likelihoods import Likelihood
+from vaescope.nets import Net
+from vaescope.objectives import OBJECTIVES, Beta, Objective
+from vaescope.objectives.strengths import form
+from vaescope.posteriors import Posterior
+from vaescope.priors import Prior
+from vaescope.progress import progress_bar
+from vaescope.registry import PartSpec
+from vaescope.runs.locks import locked
+from vaescope.sizing.axes import LATENTS, axis_over
+from vaescope.sizing.gaps import Gap, GapFunction, gap_name
+from vaescope.sizing.model_pool import MeasurementTable, ModelPool, Setup, StateTable
+from vaescope.sizing.multi_seed import SearchSpec, SeedSearch, run_searches
+from vaescope.sizing.result import Fondue, Probe
+from vaescope.sizing.setup import (
+    GapSpec,
+    Question,
+    SearchOptions,
+    Start,
+    find_start,
+    resolve_gap,
+    resolve_largest,
+    resolve_threshold,
+    search_folder,
+    seeds_and_width,
+    slots_for,
+)
+from vaescope.sizing.store import GapJournal, StateFiles, add_training_time, save_result
+from vaescope.training import Member
+from vaescope.training.optimisers import Optimiser
 
 
 def fondue(
-    data: Any,
+    data: DataLike,
     *,
-    gap: Any = "trace",
+    gap: GapSpec = "trace",
     threshold: float | None = None,
     init: float | None = None,
     seeds: int | Sequence[int] | None = None,
     over: str = LATENTS,
     latents: int | None = None,
-    objective: Any = None,
+    objective: Objective | str | Mapping[str, object] | None = None,
     learning_rate: float | None = None,
     largest: int | None = None,
     period: int | None = None,
-    most_periods: int = MOST_PERIODS,
-    probe_items: int = PROBE_ITEMS,
-    runs: str | Path | None = FitOptions.runs,
-    **settings: Any,
+    max_periods: int = SearchOptions.max_periods,
+    probe_items: int = SearchOptions.probe_items,
+    model: str | Mapping[str, object] = "vae",
+    net: PartSpec[Net] | None = None,
+    posterior: PartSpec[Posterior] | None = None,
+    prior: PartSpec[Prior] | None = None,
+    likelihood: PartSpec[Likelihood] | None = None,
+    initialisation: str | None = None,
+    optimiser: PartSpec[Optimiser] = "adam",
+    batch: int | None = None,
+    precision: str = "float32",
+    held_out: float | int = 0.1,
+    split_seed: int = 0,
+    device: str | torch.device | None = None,
+    runs: str | Path | None = SearchOptions.runs,
+    progress: bool | None = None,
 ) -> Fondue:
-    """The largest number of latents that all stay in use: FONDUE (Bonheme, Algorithm 1) for one seed or several.
+    """Find how many latents a model needs: FONDUE (Bonheme, Algorithm 1), for one seed or several.
 
-    Models of several sizes train together for a period, an epoch or more; the search over their gaps gives an answer.
-    Training goes on, without starting again, until two successive periods give the same answer.
+    Models of several sizes train together for a period. The answer is the largest size whose gap between sampled and
+    mean representation is within the threshold: all of its latents are in use. Training continues, period by period,
+    until two successive periods give the same answer. No model is trained to the end.
 
     Args:
         data: A name, a path, an array or a data set.
-        gap: 'trace', 'dimension', 'information', a table of options, or one's own (see `Gap`).
-        threshold: The largest gap that is not too large; the gap's own when left out.
-        init: Where the search begins; at the intrinsic dimension of the data when left out.
-        seeds: How many, or which; 3 where models train together (a GPU, small nets), else 1.
+        gap: 'trace', 'dimension', 'information', a table with a name and options, or your own (see `Gap`).
+        threshold: The largest gap allowed; default: the gap's threshold.
+        init: Where the search starts; default: the intrinsic dimension of the data.
+        seeds: Number of seeds, or the seeds; default: 3 where models train together (a GPU, small nets), else 1.
         over: 'latents', or a strength of the objective such as 'beta', at a given number of `latents`.
-        learning_rate: 1e-4, or 1e-3 where epochs are shorter than 1500 steps.
-        largest: No larger number is tried; the data's dimensions when left out.
-        period: Steps between answers; an epoch, and at least 400 (convolutional nets) or 1500 steps, when left out.
-        most_periods: Training ends here even if the answer still moves.
-        probe_items: How many training items gap and dimension are measured on.
-        runs: The folder the search is kept in, where the same call goes on after a stop; None keeps nothing.
-        settings: Those of `fit` (model, net, likelihood, batch, precision, device, ...).
+        latents: Number of latents of a search over a strength.
+        objective: Name, table or instance; default: Beta(1), the ELBO.
+        learning_rate: Default: 1e-4, or 1e-3 if an epoch has fewer than 1500 steps.
+        largest: The largest number of latents to try; default: the dimensions of an item.
+        period: Steps between answers; default: an epoch, at least 400 (convolutional nets) or 1500 steps.
+        max_periods: Training ends after this many periods, even if the answer still changes.
+        probe_items: Number of training items on which gap and dimension are measured.
+        model, net, posterior, prior, likelihood, initialisation, optimiser: Parts, as in `fit`.
+        batch: Batch size; default: 64, or 16 for fewer than 25,000 items.
+        precision: 'float32', 'float64', 'tf32' or 'bfloat16'.
+        held_out: Share (float) or number (int) of items that are not trained on.
+        split_seed: Seed of the choice of held-out items.
+        device: Default: 'cuda' if available, else 'cpu'.
+        runs: The folder to store the search in, where the same call resumes it; None stores nothing.
+        progress: Whether to show a progress bar; default: on a terminal.
+
+    Returns:
+        The number of latents with its interval over seeds, the answer of each seed, and the curve of gaps.
+
+    Example:
+        >>> size = vs.fondue("dsprites-small", seeds=5)
+        >>> size.latents, size.interval
     """
-    began, opened, chosen = time.monotonic(), open_dataset(data), chosen_settings(settings)
-    training, _ = chosen.split().of(opened)
-    chosen = dataclasses.replace(chosen, batch=settings.get("batch", batch_for(len(training))))
-    setup = shared_setup(chosen, training, period, whole_number("most_periods", most_periods, 1), probe_items)
-    measured = chosen_gap(gap)
-    limit = threshold_of(measured, threshold)
-    objective = Member(objective=Beta() if objective is None else objective).objective
-    axis = axis_over(over, largest_of(largest, opened.shape, over), objective)
-    begin = beginning(axis, init, latents, objective, setup)
-    rate = default_rate(setup) if learning_rate is None else learning_rate
-    member = Member(begin.latents, objective, rate)
-    numbers, width = seeds_and_width(seeds, member, setup)
-    quest = Quest(name_of_gap(measured), axis, member, begin.position, limit, width, most_periods)
-    folder = folder_of(runs, setup, describe(opened), measured)
-    with _kept(folder) as (states, readings), progress_bar(f"fondue {opened.name}", None, chosen.progress) as report:
-        pool = Pool(setup, {quest.gap: measured}, seats_for(len(numbers) * width), states, readings)
-        answers = search_together(pool, [(quest, number) for number in numbers], report)
-        result = Fondue(
-            over=over,
-            gap=quest.gap,
-            threshold=quest.threshold,
-            answers=answers,
-            looks=_looks(pool, quest),
-            start=axis.value(quest.start),
-            dimension=begin.dimension,
-            period=setup.period,
-            steps_per_epoch=setup.epoch,
-            trained_steps=pool.trained_steps,
-            seconds=time.monotonic() - began,
-            data=describe(opened),
-            settings={
-                **setup.architecture.plain(),
-                **dataclasses.asdict(setup.plan),
-                "learning_rate": rate,
-                "objective": OBJECTIVES.plain(objective),
-            },
+    options = SearchOptions(
+        seeds=seeds,
+        learning_rate=learning_rate,
+        largest=largest,
+        period=period,
+        max_periods=max_periods,
+        probe_items=probe_items,
+        model=model,
+        net=net,
+        posterior=posterior,
+        prior=prior,
+        likelihood=likelihood,
+        initialisation=initialisation,
+        optimiser=optimiser,
+        batch=batch,
+        precision=precision,
+        held_out=held_out,
+        split_seed=split_seed,
+        device=device,
+        runs=runs,
+        progress=progress,
+    )
+    return search_many(data, [Question(gap, objective, threshold, init, over, latents)], options)[0]
+
+
+def search_many(
+    data: DataLike,
+    questions: Sequence[Question],
+    options: SearchOptions | None = None,
+    *,
+    gaps: Mapping[str, GapSpec] | None = None,
+) -> tuple[Fondue, ...]:
+    """Answer several questions about the same data from shared models; `fondue` is the case of one question.
+
+    Models of all questions and seeds train together where that is faster. A model that several questions ask for
+    trains once.
+
+    Args:
+        data: A name, a path, an array or a data set.
+        questions: What to search for.
+        options: How to train and measure.
+        gaps: Gaps by label. Every model is measured by all of them, so that later questions need no training; a
+            question may name its gap by label. Labels are stored with the measurements: keep one label for one gap.
+            Default: the gaps of the questions.
+
+    Returns:
+        One result per question. Their `trained_steps` and `seconds` are those of all questions together.
+    """
+    options, began, opened = SearchOptions() if options is None else options, time.monotonic(), open_dataset(data)
+    setup = options.setup(opened)
+    labelled, labels = _labelled(questions, gaps)
+    prepared = [
+        _prepare(question, label, labelled[label], opened.shape, options, setup)
+        for question, label in zip(questions, labels, strict=True)
+    ]
+    searches = [[SeedSearch(one.spec, seed) for seed in one.seeds] for one in prepared]
+    slots = slots_for(options.slots or sum(one.spec.width * len(one.seeds) for one in prepared))
+    folder = search_folder(options.runs, setup, describe(opened), labelled.values())
+    steps = 0
+    with (
+        _storage(folder) as (states, measurements),
+        progress_bar(f"fondue {opened.name}", None, options.progress) as report,
+    ):
+        training_began = time.monotonic()
+        # Models of one program have objectives of one form.
+        for one_form in dict.fromkeys(form(one.spec.member.objective) for one in prepared):
+            pool = ModelPool(setup, labelled, slots, states, measurements)
+            group = [own for one, own in zip(prepared, searches, strict=True) if one.form == one_form]
+            run_searches(pool, [search for own in group for search in own], report)
+            steps += pool.trained_steps
+        spent = time.monotonic() - training_began
+        per_step = (spent / steps if steps else None) if folder is None else add_training_time(folder, spent, steps)
+        results = tuple(
+            Fondue(
+                over=one.spec.axis.name,
+                gap=one.spec.gap,
+                threshold=one.spec.threshold,
+                answers=tuple(search.answer for search in own if search.answer is not None),
+                probes=_probes(own),
+                start=one.spec.axis.value(one.spec.start),
+                dimension=one.start.dimension,
+                period=setup.period,
+                steps_per_epoch=setup.epoch,
+                trained_steps=steps,
+                seconds=time.monotonic() - began,
+                data=describe(opened),
+                settings=_settings(setup, one.spec.member),
+                seconds_per_step=per_step,
+            )
+            for one, own in zip(prepared, searches, strict=True)
         )
         if folder is not None:
-            keep_result(folder, result)
+            if len(results) == 1:
+                save_result(folder, results[0])
             states.clear()
-    return result
+    return results
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prepared:
+    """A question with everything that was left open chosen."""
+
+    spec: SearchSpec
+    start: Start
+    seeds: list[int]
+
+    @property
+    def form(self) -> object:
+        return form(self.spec.member.objective)
+
+
+def _labelled(
+    questions: Sequence[Question], gaps: Mapping[str, GapSpec] | None
+) -> tuple[dict[str, Gap | GapFunction], list[str]]:
+    """All gaps by label, and the label of each question's gap."""
+    if not questions:
+        raise ConfigurationError("search_many needs at least one question, got none.")
+    labelled = {label: resolve_gap(gap) for label, gap in (gaps or {}).items()}
+    labels = []
+    for question in questions:
+        if isinstance(question.gap, str) and question.gap in (gaps or {}):
+            labels.append(question.gap)
+            continue
+        gap = resolve_gap(question.gap)
+        label = gap_name(gap)
+        if labelled.setdefault(label, gap) != gap:
+            raise ConfigurationError(
+                f"different gaps need different labels, got {label!r} for {labelled[label]!r} and {gap!r}. Pass them "
+                "as gaps={'a label': ..., 'another': ...} and use the labels in the questions."
+            )
+        labels.append(label)
+    return labelled, labels
+
+
+def _prepare(
+    question: Question,
+    label: str,
+    gap: Gap | GapFunction,
+    shape: tuple[int, ...],
+    options: SearchOptions,
+    setup: Setup,
+) -> _Prepared:
+    threshold = resolve_threshold(gap, question.threshold)
+    objective = Beta() if question.objective is None else OBJECTIVES.resolve(question.objective)
+    axis = axis_over(question.over, resolve_largest(options.largest, shape, question.over), objective)
+    start = find_start(axis, question, objective, setup)
+    rate = setup.default_learning_rate if options.learning_rate is None else options.learning_rate
+    member = Member(start.latents, objective, rate)
+    seeds, width = seeds_and_width(options, member, setup)
+    spec = SearchSpec(label, axis, member, start.position, threshold, width, options.max_periods, options.near)
+    return _Prepared(spec, start, seeds)
 
 
 @contextmanager
-def _kept(folder: Path | None) -> Iterator[tuple[MutableMapping[Member, State], MutableMapping[Key, Reading]]]:
-    """Where states and readings go: into a folder that no other process may use, or into memory."""
+def _storage(folder: Path | None) -> Iterator[tuple[StateTable, MeasurementTable]]:
+    """Tables for states and measurements: in a folder that no other process may use, or in memory."""
     if folder is None:
         yield {}, {}
         return
     with locked([folder]):
-        yield States(folder), Readings(folder)
+        yield StateFiles(folder), GapJournal(folder)
 
 
-def _looks(pool: Pool, quest: Quest) -> tuple[Look, ...]:
-    """Every model that was asked for, as it was last read."""
-    looks = []
-    for member, period in pool.asked.items():
-        reading = pool.readings[quest.gap, member, period]
-        value = quest.axis.of(member)
-        looks.append(Look(value, member.seed, period, reading.minuend, reading.subtrahend, reading.gap))
-    return tuple(sorted(looks, key=lambda look: (look.value, look.seed)))
+def _probes(searches: Sequence[SeedSearch]) -> tuple[Probe, ...]:
+    probes = [probe for search in searches for probe in search.probes.values()]
+    return tuple(sorted(probes, key=lambda probe: (probe.value, probe.seed)))
+
+
+def _settings(setup: Setup, member: Member) -> dict[str, Any]:
+    return {
+        **setup.architecture.plain(),
+        **dataclasses.asdict(setup.plan),
+        "learning_rate": member.learning_rate,
+        "objective": OBJECTIVES.plain(member.objective),
+    }

@@ -1,4 +1,4 @@
-"""The gaps that FONDUE searches over: traces, intrinsic dimensions or information (Bonheme, 8.3, 8.4.2 and 8.8)."""
+"""The gaps of FONDUE: differences of traces, intrinsic dimensions or information (Bonheme, 8.3, 8.4.2 and 8.8)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from vaescope.data.conditions import conditions_of
 from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
-from vaescope.regime.combinations import MEAN, SAMPLED, tables_of
+from vaescope.regime.combinations import MEAN, SAMPLED, mean_and_sample_tables
 from vaescope.registry import Part, PartRegistry
 
 AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
-CHUNK = 1024  # codes decoded at once
+DECODED_AT_ONCE = 1024  # codes
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one trained model shows: itself, the items it is probed with, and their codes, in the same order."""
+    """What a gap is computed from: a trained model, probe items, and their codes in the same order."""
 
     model: nn.Module
     items: Dataset
@@ -36,7 +36,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Reading:
+class GapTerms:
     """The two terms of a gap."""
 
     minuend: float
@@ -44,7 +44,7 @@ class Reading:
 
     @property
     def gap(self) -> float:
-        """minuend - subtrahend without the last rounding of float64: 4.99 - 5 is -0.01, hence within that threshold."""
+        """minuend - subtrahend, rounded so that 4.99 - 5 is -0.01 and hence within that threshold."""
         difference = self.minuend - self.subtrahend
         largest = max(abs(self.minuend), abs(self.subtrahend))
         if not 0 < largest < 1e14:
@@ -53,15 +53,17 @@ class Reading:
 
 
 class Gap(Part, Protocol):
-    """What FONDUE searches over: at most `threshold` for too few latents and for just enough, above it for too many."""
+    """A criterion for too many latents: above `threshold` for models with more latents than they use."""
 
     @property
     def threshold(self) -> float:
-        """The gap up to which a number of latents is not too large."""
+        """The largest gap allowed."""
 
-    def __call__(self, evidence: Evidence) -> Reading | float:
-        """The gap of one trained model, as its two terms or as a number."""
+    def __call__(self, evidence: Evidence) -> GapTerms | float:
+        """The gap of a trained model, as its two terms or as a number."""
 
+
+GapFunction = Callable[[Evidence], "GapTerms | float"]
 
 GAPS: PartRegistry[Gap] = PartRegistry("gap", "vaescope.gaps")
 
@@ -75,8 +77,8 @@ class Trace:
 
     About 0 while all latents are active, and 1 more for each passive one (theorems 8.3.1 and 8.3.2): with a threshold
     below 1 the search allows only active latents, with one of at least 1 also mixed ones (theorem 8.3.3). Z is one
-    draw for each item, and the covariances divide by items - 1. Codes are in units of the prior, to which N(0, 1) does
-    nothing.
+    draw for each item, and the covariances divide by items - 1. Codes are in units of the prior; N(0, 1)
+    leaves them unchanged.
     """
 
     threshold: float = 1.0
@@ -84,10 +86,10 @@ class Trace:
     def __post_init__(self) -> None:
         finite_number("threshold", self.threshold)
 
-    def __call__(self, evidence: Evidence) -> Reading:
-        tables = tables_of(evidence.codes.in_units_of_prior())
+    def __call__(self, evidence: Evidence) -> GapTerms:
+        tables = mean_and_sample_tables(evidence.codes.in_units_of_prior())
         sampled, mean = (float(linalg.covariance(tables[name]).trace()) for name in (SAMPLED, MEAN))
-        return Reading(sampled, mean)
+        return GapTerms(sampled, mean)
 
 
 @GAPS.register(
@@ -99,8 +101,8 @@ class Trace:
 class IntrinsicDimension:
     """IDE_Z - IDE_M, maximum likelihood estimates with `k` neighbours, on the codes' device (Bonheme, Algorithms 5-6).
 
-    About the number of passive and mixed latents (section 8.8.2). Codes that are the same for all items, as the means
-    of a model that has collapsed are, have the dimension 0.
+    About the number of passive and mixed latents (section 8.8.2). Codes that are equal for all items, such as the
+    means of a collapsed model, have dimension 0.
     """
 
     threshold: float = 1.0
@@ -113,9 +115,9 @@ class IntrinsicDimension:
         if self.averaging not in AVERAGINGS:
             raise unknown_name("averaging", self.averaging, AVERAGINGS)
 
-    def __call__(self, evidence: Evidence) -> Reading:
-        tables = tables_of(evidence.codes.in_units_of_prior())
-        return Reading(self._dimension(tables[SAMPLED], SAMPLED), self._dimension(tables[MEAN], MEAN))
+    def __call__(self, evidence: Evidence) -> GapTerms:
+        tables = mean_and_sample_tables(evidence.codes.in_units_of_prior())
+        return GapTerms(self._dimension(tables[SAMPLED], SAMPLED), self._dimension(tables[MEAN], MEAN))
 
     def _dimension(self, table: Float[Tensor, "items latents"], name: str) -> float:
         if bool((table == table[0]).all()):
@@ -132,15 +134,15 @@ class IntrinsicDimension:
 class Information:
     """H(z) - I(x, x_hat), matrix-based Rényi entropies of order `alpha` in bits (FONDUE_IB; Bonheme, section 8.4.2).
 
-    The sign is the other way round from that of the trace: below 0 for fewer latents than needed, about 0 from there
-    on. Hence the threshold below 0.
+    The sign differs from that of the trace: below 0 for fewer latents than needed, about 0 from there on. Hence the
+    threshold below 0.
 
-    Both terms are truncated to `decimals` in each block of items (None: not at all) and then averaged over the blocks,
-    as in the thesis' code; z is the sampled code, and x_hat the mean of p(x|z). With the cut "spread" a block has about
-    `block` items, as even as can be, that lie far apart in the data. "sorted" is the cut of the thesis' code: it drops
-    duplicates by a function that sorts, and takes the items in that order, of each `block` all but the last. Images
-    that begin with the same rows are alike, and so are their codes, whose entropy is then lower: more latents are asked
-    for, 15 or 16 in place of 12 or 13 on dSprites.
+    Both terms are truncated to `decimals` in each block of items (None: not truncated) and then averaged over blocks,
+    as in the thesis' code; z is the sampled code, and x_hat the mean of p(x|z). With the cut "spread", a block has
+    about `block` items that lie far apart in the data. "sorted" is the cut of the thesis' code: it drops duplicates
+    with a function that sorts, and takes the items in that order, all but the last of each `block`. Images that begin
+    with the same rows are similar, as are their codes, whose entropy is then lower: the answer is larger, 15 or 16
+    instead of 12 or 13 on dSprites.
     """
 
     threshold: float = -0.01
@@ -156,13 +158,13 @@ class Information:
             whole_number("decimals", self.decimals, 0, 6)
         if self.cut not in CUTS:
             raise unknown_name("cut", self.cut, list(CUTS))
-        # One item alone has no entropy, and a sorted block is without its last.
+        # A single item has no entropy, and a sorted block drops its last.
         whole_number("block", self.block, 3 if self.cut == "sorted" else 2)
 
-    def __call__(self, evidence: Evidence) -> Reading:
+    def __call__(self, evidence: Evidence) -> GapTerms:
         blocks = [self._terms(*arrays) for arrays in _blocks(evidence, self.block, self.cut)]
         entropy, information = (self._average(terms) for terms in zip(*blocks, strict=True))
-        return Reading(entropy, information)
+        return GapTerms(entropy, information)
 
     def _terms(self, codes: Tensor, items: Tensor, reconstructions: Tensor) -> tuple[float, float]:
         alpha = float(self.alpha)
@@ -177,34 +179,41 @@ class Information:
         return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
 
 
-def read(gap: Gap | Callable[[Evidence], Reading | float], evidence: Evidence) -> Reading:
-    """What a gap, one of ours or the user's own, says of one trained model: two finite terms; a number has one."""
+def gap_name(gap: object) -> str:
+    """The registered name of a gap, or the name of your own function or class."""
+    known = [name for name, variant in GAPS.items() if type(gap) is variant]
+    return known[0] if known else str(getattr(gap, "__name__", type(gap).__name__))
+
+
+def measure(gap: Gap | GapFunction, evidence: Evidence) -> GapTerms:
+    """The two terms of the gap of a trained model, checked to be finite; a plain number has the second term 0."""
     if not callable(gap) or isinstance(gap, type):
         raise ConfigurationError(
             f"gap must be one of {', '.join(GAPS)}, or a function or object that takes the evidence, got {gap!r}."
         )
-    name = getattr(gap, "__name__", type(gap).__name__)
-    answer: Any = gap(evidence)
-    terms = (answer.minuend, answer.subtrahend) if isinstance(answer, Reading) else (answer, 0.0)
+    answer: object = gap(evidence)
+    terms: list[object] = [answer.minuend, answer.subtrahend] if isinstance(answer, GapTerms) else [answer, 0.0]
+    numbers = []
     for term in terms:
         if not isinstance(term, Real) or isinstance(term, bool):
             raise ConfigurationError(
-                f"the gap {name} must return a number or a Reading of two numbers, got {answer!r} of type "
-                f"{type(answer).__name__}; return float(...) of it if it is one."
+                f"the gap {gap_name(gap)} must return a number or GapTerms of two numbers, got {answer!r} of type "
+                f"{type(answer).__name__}. If it is a number, return float(...) of it."
             )
         if not math.isfinite(term):
-            raise DataError(f"the gap {name} must be finite, got {answer!r}; look for diverged training.")
-    return Reading(float(terms[0]), float(terms[1]))
+            raise DataError(f"the gap {gap_name(gap)} must be finite, got {answer!r}. Check for diverged training.")
+        numbers.append(float(term))
+    return GapTerms(*numbers)
 
 
 def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Codes, items and reconstructions of each block, as rows on the model's device."""
     model: Any = evidence.model
     items = evidence.items
-    sampled = tables_of(evidence.codes)[SAMPLED]
+    sampled = mean_and_sample_tables(evidence.codes)[SAMPLED]
     if len(items) != len(sampled):
         raise DataError(
-            f"the codes must have one row for each item, got {len(sampled)} rows for the {len(items)} items of "
+            f"the codes must have one row per item, got {len(sampled)} rows for the {len(items)} items of "
             f"{items.name!r}. Encode these items."
         )
     device = next((parameter.device for parameter in model.parameters()), sampled.device)
@@ -219,13 +228,13 @@ def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, T
 
 
 def _spread(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
-    """Positions of items far apart in the order, since one block of sorted items would be unlike the whole."""
+    """Positions of items far apart, since a block of consecutive sorted items does not represent the data."""
     blocks = max(1, round(len(items) / size))
     return [torch.arange(first, len(items), blocks, device=device) for first in range(blocks)]
 
 
 def _sorted(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
-    """Positions of the distinct items in the order of their numbers, of each `size` of them all but the last."""
+    """Positions of the distinct items in sorted order, all but the last of each `size`."""
     everywhere = torch.arange(len(items), device=device)
     distinct, place = torch.unique(items.batch(everywhere).flatten(1), dim=0, return_inverse=True)
     first = torch.full((len(distinct),), len(items), device=device).scatter_reduce_(0, place, everywhere, "amin")
@@ -241,21 +250,21 @@ def _reconstructions(
 ) -> Float[Tensor, "items dimensions"]:
     if not callable(getattr(model, "decode", None)):
         raise ConfigurationError(
-            f"the gap Information needs a model with decode, which {type(model).__name__} has not; use another gap."
+            f"the gap Information needs a model with decode, got {type(model).__name__}. Use another gap."
         )
     parts = []
-    for start in range(0, len(codes), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(codes), DECODED_AT_ONCE):
+        part = slice(start, start + DECODED_AT_ONCE)
         condition = () if conditions is None else (conditions[part].to(codes.dtype),)
         # The mean of a bare tensor is a method.
         mean = getattr(model.decode(codes[part], *condition), "mean", None)
         if not isinstance(mean, Tensor):
             raise ConfigurationError(
-                f"{type(model).__name__}.decode must return a distribution whose mean is a tensor of items, for the "
-                "gap Information to compare it with the data; return one, or use another gap."
+                f"the gap Information needs {type(model).__name__}.decode to return a distribution with a tensor as "
+                "mean. Return one, or use another gap."
             )
         parts.append(mean.flatten(1))
     rows = torch.cat(parts)
     if not bool(torch.isfinite(rows).all()):
-        raise DataError("the reconstructions must hold finite numbers, but some do not; look for diverged training.")
+        raise DataError("the reconstructions must be finite numbers, some are not. Check for diverged training.")
     return rows

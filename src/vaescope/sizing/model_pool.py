@@ -1,30 +1,61 @@
-"""The models of a search: each trained as far as was asked for, and read by every gap on the way."""
+"""The models of a search: each is trained as far as needed, and measured by every gap after each period."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import nn
 
 from vaescope.data import Dataset
+from vaescope.dimension import Estimate, estimate
 from vaescope.encoding import encode
-from vaescope.models import Architecture
-from vaescope.sizing.gaps import Evidence, Gap, Reading, read
+from vaescope.models import Architecture, LatentModule
+from vaescope.sizing.gaps import Evidence, Gap, GapFunction, GapTerms, measure
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.engines import State
 from vaescope.training.groups import group as group_members
+from vaescope.training.state import State
 
-# Which gap, of which model, after how many periods of training.
-Key = tuple[str, Member, int]
-Look = Callable[[int], object]
+# Label of a gap, model, number of periods it has trained for.
+MeasurementKey = tuple[str, Member, int]
+
+LONG_EPOCH, SLOW_RATE, QUICK_RATE = 1_500, 1e-4, 1e-3  # steps, learning rates
+
+
+class MeasurementTable(Protocol):
+    """Measured gaps; a dict, or a journal on disk."""
+
+    def __contains__(self, key: MeasurementKey, /) -> bool: ...
+
+    def __getitem__(self, key: MeasurementKey, /) -> GapTerms: ...
+
+    def __setitem__(self, key: MeasurementKey, terms: GapTerms, /) -> None: ...
+
+
+class StateTable(Protocol):
+    """Training states of models; a dict, or files on disk."""
+
+    def get(self, member: Member, /) -> State | None: ...
+
+    def __setitem__(self, member: Member, state: State, /) -> None: ...
+
+    def __delitem__(self, member: Member, /) -> None: ...
+
+    def clear(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all models of a search share; a period is so many steps, after each of which the models are read."""
+    """What all models of a search share.
+
+    Attributes:
+        period: Training steps between measurements.
+        data: The training items.
+        probe_items: Number of training items to measure gaps on.
+    """
 
     architecture: Architecture
     plan: Plan
@@ -35,52 +66,70 @@ class Setup:
 
     @property
     def epoch(self) -> int:
-        """Steps of a pass over the items."""
+        """Steps of one pass over the training items."""
         return len(self.data) // self.plan.batch
 
     @property
     def probe(self) -> Dataset:
-        """The items that models are read on."""
+        """The items that gaps are measured on."""
         return self.data.draw(self.probe_items)
 
+    @cached_property
+    def dimension(self) -> Estimate:
+        """Intrinsic dimension of the probe items."""
+        return estimate(self.probe, device=self.device)
 
-class Pool:
-    """Models by what is their own (size, strengths, seed), trained together where that is faster.
+    @property
+    def default_learning_rate(self) -> float:
+        """Short epochs need a higher rate to reach the polarised regime within a few of them."""
+        return QUICK_RATE if self.epoch < LONG_EPOCH else SLOW_RATE
 
-    `states` holds where each model stands and `readings` what was read; both may lie on a disk. On an accelerator one
-    program with `seats` places serves all models: those to be trained take turns in it.
+    def form(self, latents: int) -> LatentModule:
+        """A model without memory for its weights."""
+        with torch.device("meta"):
+            return self.architecture.build(self.data.shape, latents, seed=None)
+
+
+class ModelPool:
+    """Models by size, strengths and seed, trained together where that is faster.
+
+    Args:
+        gaps: The gaps that every model is measured by, by label.
+        slots: On a GPU one program trains this many models at once; more take turns.
+        states: Where training states are kept.
+        measurements: Where measured gaps are kept.
     """
 
     def __init__(
         self,
         setup: Setup,
-        gaps: Mapping[str, Gap],
-        seats: int,
-        states: MutableMapping[Member, State] | None = None,
-        readings: MutableMapping[Key, Reading] | None = None,
+        gaps: Mapping[str, Gap | GapFunction],
+        slots: int,
+        states: StateTable | None = None,
+        measurements: MeasurementTable | None = None,
     ) -> None:
-        self.setup, self.gaps, self.seats = setup, dict(gaps), seats
-        self.states: MutableMapping[Member, State] = {} if states is None else states
-        self.readings: MutableMapping[Key, Reading] = {} if readings is None else readings
-        self.asked: dict[Member, int] = {}
+        self.setup, self.gaps, self.slots = setup, dict(gaps), slots
+        self.states: StateTable = {} if states is None else states
+        self.measurements: MeasurementTable = {} if measurements is None else measurements
         self.trained_steps = 0
         self._trainer: Trainer | None = None
-        self._shells: dict[int, nn.Module] = {}
+        self._shells: dict[int, LatentModule] = {}
         self._probe = setup.probe.to(setup.device)
 
-    def read(self, wanted: Sequence[tuple[str, Member]], period: int, look: Look) -> dict[tuple[str, Member], Reading]:
-        """What each gap says of its member after `period` periods; members not that far are trained."""
-        missing = dict.fromkeys(member for gap, member in wanted if (gap, member, period) not in self.readings)
+    def measure(
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: Callable[[int], object]
+    ) -> dict[tuple[str, Member], GapTerms]:
+        """The gap of each member after `period` periods; members that are not there yet are trained."""
+        missing = dict.fromkeys(member for gap, member in wanted if (gap, member, period) not in self.measurements)
         for member in missing:
-            if self._reached(member) >= period:
-                del self.states[member]  # its reading was lost: it trains again, to be read again
+            if self._periods_done(member) >= period:
+                del self.states[member]  # its measurement was lost: train it again to measure it again
         for number in range(1, period + 1):
-            for group in self._groups([member for member in missing if self._reached(member) < number]):
-                self._train(group, number, look)
-        self.asked |= dict.fromkeys((member for _, member in wanted), period)
-        return {(gap, member): self.readings[gap, member, period] for gap, member in wanted}
+            for group in self._groups([member for member in missing if self._periods_done(member) < number]):
+                self._train(group, number, report)
+        return {(gap, member): self.measurements[gap, member, period] for gap, member in wanted}
 
-    def _reached(self, member: Member) -> int:
+    def _periods_done(self, member: Member) -> int:
         state = self.states.get(member)
         return 0 if state is None else state.step // self.setup.period
 
@@ -88,57 +137,55 @@ class Pool:
         """Members that train together."""
         if not members:
             return
-        setup = self.setup
-        if setup.device.type == "cuda":
-            for start in range(0, len(members), self.seats):
-                yield members[start : start + self.seats]
+        if self.setup.device.type == "cuda":
+            for start in range(0, len(members), self.slots):
+                yield members[start : start + self.slots]
             return
-        with torch.device("meta"):
-            widest = max(member.latents for member in members)
-            module = setup.architecture.build(setup.data.shape, widest, seed=None)
-        for group in group_members(members, module, setup.device):
+        form = self.setup.form(max(member.latents for member in members))
+        for group in group_members(members, form, self.setup.device):
             yield [members[position] for position in group]
 
-    def _train(self, members: list[Member], period: int, look: Look) -> None:
-        """Train the members to the end of a period, and read them there."""
-        trainer, stop = self._seated(members), period * self.setup.period
+    def _train(self, members: list[Member], period: int, report: Callable[[int], object]) -> None:
+        """Train the members to the end of a period, and measure them there."""
+        trainer, stop = self._trainer_of(members), period * self.setup.period
         while trainer.state.step < stop:
             before = trainer.state.step
             trainer.advance(stop)
-            steps = (trainer.state.step - before) * len(members)
-            self.trained_steps += steps
-            look(self.trained_steps)
-        for place, member in enumerate(members):
-            evidence = self._evidence(trainer.load_into(self._shell(member.latents), place))
-            for name, gap in self.gaps.items():
-                self.readings[name, member, period] = read(gap, evidence)
-            # After its readings: a state that is there has been read.
-            self.states[member] = trainer.member_state(place)
+            self.trained_steps += (trainer.state.step - before) * len(members)
+            report(self.trained_steps)
+        for slot, member in enumerate(members):
+            evidence = self._evidence(trainer.load_into(self._shell(member.latents), slot))
+            for label, gap in self.gaps.items():
+                self.measurements[label, member, period] = measure(gap, evidence)
+            # States follow their measurements: a stored state has been measured.
+            self.states[member] = trainer.member_state(slot)
 
-    def _seated(self, members: list[Member]) -> Trainer:
-        """A trainer with these members in its first places; on an accelerator the same one while it is wide enough."""
+    def _trainer_of(self, members: list[Member]) -> Trainer:
+        """A trainer with these members in its first slots; on a GPU the same one while it is wide enough."""
         setup = self.setup
         states = [self.states.get(member) for member in members]
         if setup.device.type == "cuda":
-            empty = self.seats - len(members)
+            empty = self.slots - len(members)
             members, states = members + members[-1:] * empty, states + states[-1:] * empty
         widest = max(member.latents for member in members)
-        trainer, self._trainer = self._trainer, None  # its memory goes before the next one needs it
-        if setup.device.type != "cuda" or trainer is None or trainer.task.masks.shape[1] < widest:
+        trainer, self._trainer = self._trainer, None  # frees its memory before another one is built
+        if setup.device.type != "cuda" or trainer is None or trainer.ensemble.inputs.masks.shape[1] < widest:
             trainer = Trainer(setup.architecture, members, setup.plan, setup.data, None, setup.device)
         if trainer.members != tuple(members) or trainer.state.step or any(states):
-            trainer.seat(members, states)
+            trainer.assign_slots(members, states)
         self._trainer = trainer
         return trainer
 
     def _evidence(self, model: nn.Module) -> Evidence:
-        codes = encode(model, self._probe, progress=False)
-        moved = {name: getattr(codes, name).to(self.setup.device) for name in ("mean", "variance", "sample")}
-        return Evidence(model, self._probe, replace(codes, **moved))
+        codes, device = encode(model, self._probe, progress=False), self.setup.device
+        moved = replace(
+            codes, mean=codes.mean.to(device), variance=codes.variance.to(device), sample=codes.sample.to(device)
+        )
+        return Evidence(model, self._probe, moved)
 
-    def _shell(self, latents: int) -> Any:
+    def _shell(self, latents: int) -> LatentModule:
+        """A model to load weights into, on the device."""
         if latents not in self._shells:
-            setup = self.setup
-            shell = setup.architecture.build(setup.data.shape, latents, seed=0)
-            self._shells[latents] = shell.to(setup.device).eval()
+            shell = self.setup.architecture.build(self.setup.data.shape, latents, seed=0)
+            self._shells[latents] = shell.to(self.setup.device).eval()
         return self._shells[latents]

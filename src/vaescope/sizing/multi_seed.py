@@ -1,23 +1,35 @@
-"""The searches of several seeds, side by side: they ask together, so that their models train together."""
+"""Searches of several seeds at once: all ask for sizes together, so that their models train together."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-from vaescope.progress import Report
+from vaescope.progress import ProgressReport
 from vaescope.sizing.axes import Axis
-from vaescope.sizing.model_pool import Pool
-from vaescope.sizing.result import Answer
-from vaescope.sizing.search import SearchResult, rounds
+from vaescope.sizing.gaps import GapTerms
+from vaescope.sizing.model_pool import ModelPool
+from vaescope.sizing.result import Answer, Probe
+from vaescope.sizing.search import RoundSearch, SearchResult
 from vaescope.training import Member
 
 
 @dataclass(frozen=True)
-class Quest:
-    """What is asked of every seed: which gap, from where, how far, in how wide rounds."""
+class SearchSpec:
+    """One search, the same for every seed.
+
+    Attributes:
+        gap: Label of the gap.
+        axis: What is searched over.
+        member: The model; the axis sets its size or strength, the search its seed.
+        start: Position on the axis where the search starts.
+        threshold: The largest gap allowed.
+        width: Sizes per round.
+        max_periods: Training ends after this many periods.
+        near: Whether the first round holds sizes next to `start` instead of a doubling ladder.
+    """
 
     gap: str
     axis: Axis
@@ -25,83 +37,82 @@ class Quest:
     start: int
     threshold: float
     width: int
-    most_periods: int
+    max_periods: int
     near: bool = False
 
 
-@dataclass
-class _Search:
-    """One seed's search: after a period its answer is looked for near that of the period before."""
+class SeedSearch:
+    """The search of one seed: it repeats after each period of training, close to its previous answer.
 
-    quest: Quest
-    number: int
-    period: int = 0
-    result: SearchResult | None = None
-    sizes: tuple[int, ...] = ()
-    answer: Answer | None = None
-    gaps: dict[int, float] = field(default_factory=dict)
+    Attributes:
+        period: The period in which the next sizes are measured.
+        answer: The final answer, once two successive periods agree or `max_periods` is reached.
+        probes: The latest measurement of each model.
+    """
 
-    def __post_init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        quest, near = self.quest, self.result is not None or self.quest.near
-        start = quest.start if self.result is None else max(1, self.result.latents)
-        # A former answer needs two sizes to stand: itself and the next.
-        width = max(2, quest.width // 2 + 1) if near else quest.width
-        self.period += 1
-        self._talk = rounds(start, quest.threshold, width, quest.axis.largest, near)
-        self.sizes, self.gaps = next(self._talk), {}
+    def __init__(self, spec: SearchSpec, seed: int) -> None:
+        self.spec, self.seed, self.period = spec, seed, 1
+        self.answer: Answer | None = None
+        self.probes: dict[Member, Probe] = {}
+        self._previous: SearchResult | None = None
+        self._search = RoundSearch(spec.start, spec.threshold, self._width(spec.near), spec.axis.largest, spec.near)
 
     def members(self) -> list[Member]:
-        own = dataclasses.replace(self.quest.member, seed=self.number)
-        return [self.quest.axis.member(size, own) for size in self.sizes]
+        """The models to measure next."""
+        own = dataclasses.replace(self.spec.member, seed=self.seed)
+        return [self.spec.axis.member(size, own) for size in self._search.sizes]
 
-    def hear(self, gaps: Sequence[float]) -> None:
-        """Take the gaps of the sizes asked for, and ask on, or end."""
-        heard = dict(zip(self.sizes, gaps, strict=True))
-        self.gaps |= heard
-        try:
-            self.sizes = self._talk.send(heard)
-        except StopIteration as end:
-            self._conclude(end.value)
+    def feed(self, measured: Sequence[GapTerms]) -> None:
+        """Take in the measurements of `members()`, in their order, and advance the search."""
+        for member, terms in zip(self.members(), measured, strict=True):
+            value = self.spec.axis.of(member)
+            self.probes[member] = Probe(value, self.seed, self.period, terms.minuend, terms.subtrahend, terms.gap)
+        gaps = [terms.gap for terms in measured]
+        self._search.feed(dict(zip(self._search.sizes, gaps, strict=True)))
+        if not self._search.sizes:
+            self._end_period(self._search.result)
 
-    def _conclude(self, found: SearchResult) -> None:
-        same = self.result is not None and found.latents == self.result.latents and self._alive(found)
-        self.result = found
-        if same or self.period == self.quest.most_periods:
-            value = self.quest.axis.value(found.latents) if found.latents else 0
-            stable = same or self.quest.most_periods == 1 or not self._alive(found)
-            self.answer = Answer(self.number, value, self.period, stable, found)
-        else:
-            self._begin()
+    def _end_period(self, found: SearchResult) -> None:
+        """Give the answer, or search again after another period of training."""
+        spec, alive = self.spec, self._mostly_alive(found)
+        same = self._previous is not None and found.latents == self._previous.latents and alive
+        if same or self.period == spec.max_periods:
+            value = spec.axis.value(found.latents) if found.latents else 0
+            stable = same or spec.max_periods == 1 or not alive
+            self.answer = Answer(self.seed, value, self.period, stable, found)
+            return
+        self._previous = found
+        self.period += 1
+        start = max(1, found.latents)
+        self._search = RoundSearch(start, spec.threshold, self._width(near=True), spec.axis.largest, near=True)
 
-    def _alive(self, found: SearchResult) -> bool:
+    def _width(self, near: bool) -> int:
+        # An earlier answer is confirmed by two sizes: itself and the next.
+        return max(2, self.spec.width // 2 + 1) if near else self.spec.width
+
+    def _mostly_alive(self, found: SearchResult) -> bool:
         """Whether at least half of the model's latents are alive: before training none is, yet 1 is within 1."""
         if found.latents == 0:
             return False
-        latents = self.quest.axis.member(found.latents, self.quest.member).latents
+        latents = self.spec.axis.member(found.latents, self.spec.member).latents
         return dict(found.gaps)[found.latents] <= latents / 2
 
-    def words(self) -> str:
-        """Where the search stands."""
-        axis, limit = self.quest.axis, self.quest.threshold
-        above = min((size for size, gap in self.gaps.items() if gap > limit), default=None)
-        within = [size for size, gap in self.gaps.items() if gap <= limit and (above is None or size < above)]
-        low = f"{axis.value(max(within)):.3g}" if within else "0"
-        high = "?" if above is None else f"{axis.value(above):.3g}"
+    def status(self) -> str:
+        """The current bracket and period, for the progress bar."""
+        axis, (lower, upper) = self.spec.axis, self._search.result.bracket
+        low = f"{axis.value(lower):.3g}" if lower else "0"
+        high = "?" if upper is None else f"{axis.value(upper):.3g}"
         return f"{axis.name} {low} to {high}, period {self.period}"
 
 
-def search_together(pool: Pool, quests: Sequence[tuple[Quest, int]], report: Report) -> tuple[Answer, ...]:
-    """The answer of each quest with its seed: that of two successive periods, or that of the last one."""
-    searches = [_Search(quest, seed) for quest, seed in quests]
-    while asking := [one for one in searches if one.answer is None]:
-        period = min(one.period for one in asking)
-        here = [one for one in asking if one.period == period]
-        words = here[0].words() + (f" ({len(here)} seeds)" if len(here) > 1 else "")
-        wanted = [(one.quest.gap, member) for one in here for member in one.members()]
-        readings = pool.read(wanted, period, partial(report, words=words))
-        for one in here:
-            one.hear([readings[one.quest.gap, member].gap for member in one.members()])
-    return tuple(one.answer for one in searches if one.answer is not None)
+def run_searches(pool: ModelPool, searches: Sequence[SeedSearch], report: ProgressReport) -> tuple[Answer, ...]:
+    """Run all searches to their answers; searches in the same period share rounds of training."""
+    while unfinished := [search for search in searches if search.answer is None]:
+        period = min(search.period for search in unfinished)
+        current = [search for search in unfinished if search.period == period]
+        status = current[0].status() + (f" ({len(current)} seeds)" if len(current) > 1 else "")
+        wanted = [(search.spec.gap, member) for search in current for member in search.members()]
+        measured = pool.measure(wanted, period, partial(report, words=status))
+        for search in current:
+            search.feed([measured[search.spec.gap, member] for member in search.members()])
+    return tuple(search.answer for search in searches if search.answer is not None)

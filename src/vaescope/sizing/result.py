@@ -1,4 +1,4 @@
-"""What FONDUE found: the answer of each seed, their mean and interval, and the curve of gaps."""
+"""The result of FONDUE: the answer of each seed, their mean and interval, and the curve of gaps."""
 
 from __future__ import annotations
 
@@ -9,15 +9,38 @@ from statistics import fmean, stdev
 from typing import Any
 
 from vaescope.errors import RunError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.numerics.confidence import student_interval
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.search import SearchResult
 
+# What `Fondue.plain` writes in addition to its tables.
+PLAIN_FIELDS = (
+    "over",
+    "gap",
+    "threshold",
+    "mean",
+    "sd",
+    "interval",
+    "stable",
+    "models",
+    "epochs",
+    "start",
+    "dimension",
+    "period",
+    "steps_per_epoch",
+    "trained_steps",
+    "seconds",
+    "seconds_per_step",
+    "data",
+    "settings",
+    "curve",
+)
+
 
 @dataclass(frozen=True)
 class Answer:
-    """One seed: what stands at the end of its search, after so many periods of training, and whether it still moved."""
+    """One seed's final answer, the periods it trained for, whether it converged, and its last search."""
 
     seed: int
     value: float
@@ -27,8 +50,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Look:
-    """One model as it was last read: the two terms of its gap, after so many periods."""
+class Probe:
+    """The latest measurement of one model: the two terms of its gap, after `periods` periods of training."""
 
     value: float
     seed: int
@@ -39,18 +62,25 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Fondue(Shown):
-    """The number of latents (or the strength, with `over`), how sure it is, and what it rests on.
+class Fondue(NotebookResult):
+    """The number of latents (or the strength) that FONDUE found, its uncertainty, and the evidence.
 
-    `start` is where the search began and `dimension` the intrinsic dimension of the data, if that was where. A period
-    of training is `period` steps; `epochs` says how many passes over the training items those are.
+    Attributes:
+        over: What was searched over: 'latents' or a strength.
+        answers: One per seed.
+        probes: The latest measurement of each model.
+        start: Where the search started.
+        dimension: Intrinsic dimension of the data, if the search started there.
+        period: Training steps between answers.
+        trained_steps: Steps of all models in this call; 0 if everything was measured before.
+        seconds_per_step: Time of one step of one model, over all searches of the folder; None if none was trained.
     """
 
     over: str
     gap: str
     threshold: float
     answers: tuple[Answer, ...]
-    looks: tuple[Look, ...]
+    probes: tuple[Probe, ...]
     start: float
     dimension: float | None
     period: int
@@ -59,6 +89,7 @@ class Fondue(Shown):
     seconds: float
     data: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    seconds_per_step: float | None = None
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -77,14 +108,14 @@ class Fondue(Shown):
 
     @property
     def latents(self) -> int:
-        """The mean as a whole number of latents, halves rounded up."""
+        """The mean, rounded to a whole number of latents (halves up)."""
         if self.over != LATENTS:
-            raise AttributeError(f"this FONDUE is over {self.over}: ask for its mean or values, not for latents.")
+            raise AttributeError(f"this search is over {self.over}; use mean or values instead of latents.")
         return math.floor(self.mean + 0.5)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Student's 95% interval of the mean over seeds; None for one seed, which cannot tell."""
+        """Student's 95% confidence interval of the mean over seeds; None for one seed."""
         if self.sd is None:
             return None
         low, high = student_interval(self.values)
@@ -92,32 +123,32 @@ class Fondue(Shown):
 
     @property
     def stable(self) -> bool:
-        """Whether the answer of every seed was the same after two successive periods."""
+        """Whether every seed gave the same answer in two successive periods."""
         return all(answer.stable for answer in self.answers)
 
     @property
     def dimensions(self) -> int:
-        """The number of numbers in one item."""
+        """Dimensions of one item."""
         return math.prod(self.data["shape"])
 
     @property
     def models(self) -> int:
-        """How many models were trained."""
-        return len(self.looks)
+        """Number of trained models."""
+        return len(self.probes)
 
     @property
     def epochs(self) -> float:
-        """Passes over the training items that the longest trained models made."""
+        """Passes over the training items by the models that trained longest."""
         return max(answer.periods for answer in self.answers) * self.period / self.steps_per_epoch
 
     @property
     def curve(self) -> list[dict[str, Any]]:
-        """By ascending value: mean gap and its terms over the seeds, with the lowest and highest gap (figure 8.1)."""
+        """By ascending value: mean gap and terms over the seeds, lowest and highest gap (Bonheme, figure 8.1)."""
         rows = []
-        for value in sorted({look.value for look in self.looks}):
-            found = [look for look in self.looks if look.value == value]
-            gaps = [look.gap for look in found]
-            terms = {name: fmean(getattr(look, name) for look in found) for name in ("minuend", "subtrahend")}
+        for value in sorted({probe.value for probe in self.probes}):
+            found = [probe for probe in self.probes if probe.value == value]
+            gaps = [probe.gap for probe in found]
+            terms = {name: fmean(getattr(probe, name) for probe in found) for name in ("minuend", "subtrahend")}
             rows.append(
                 {
                     self.over: value,
@@ -132,46 +163,35 @@ class Fondue(Shown):
 
     def plain(self) -> dict[str, Any]:
         """Everything in tables, lists, text and numbers."""
-        named = (
-            "over",
-            "gap",
-            "threshold",
-            "mean",
-            "sd",
-            "interval",
-            "stable",
-            "models",
-            "epochs",
-            "start",
-            "dimension",
-        )
-        more = ("period", "steps_per_epoch", "trained_steps", "seconds", "data", "settings", "curve")
         return {
             "summary": self.summary(),
             **({"latents": self.latents} if self.over == LATENTS else {}),
-            **{name: getattr(self, name) for name in (*named, *more)},
+            **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "seeds": self.rows(),
-            "looks": [vars(look) for look in self.looks],
+            "looks": [vars(probe) for probe in self.probes],
             "searches": [{"bracket": answer.search.bracket, "gaps": answer.search.gaps} for answer in self.answers],
         }
 
     @classmethod
     def from_plain(cls, table: Mapping[str, Any]) -> Fondue:
-        """What `plain` wrote, also as read from JSON, which has no word for infinity: None stands for it."""
+        """The result that `plain` wrote; JSON has None in place of infinity."""
         try:
             pairs = zip(table["seeds"], table["searches"], strict=True)
             answers = tuple(_answer(seed, search, table["over"], table["threshold"]) for seed, search in pairs)
-            looks = tuple(_look(look) for look in table["looks"])
-            own = [field.name for field in fields(cls) if field.name not in ("answers", "looks")]
-            return cls(answers=answers, looks=looks, **{name: table[name] for name in own})
+            probes = tuple(_probe(row) for row in table["looks"])
+            own = [field.name for field in fields(cls) if field.name not in ("answers", "probes", "seconds_per_step")]
+            # Version 0.1 did not write the seconds per step.
+            per_step = table.get("seconds_per_step")
+            values = {name: table[name] for name in own}
+            return cls(answers=answers, probes=probes, seconds_per_step=per_step, **values)
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
-                "the table of a search must be what FONDUE keeps, this one is damaged or from another version "
-                f"({type(error).__name__}: {error}). Ask for the same search again: it trains nothing anew."
+                "the stored result of a search is damaged or from another version "
+                f"({type(error).__name__}: {error}). Repeat the same search: it trains nothing again."
             ) from error
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each seed."""
+        """One row per seed."""
         return [
             {
                 "seed": answer.seed,
@@ -179,49 +199,49 @@ class Fondue(Shown):
                 "periods": answer.periods,
                 "stable": answer.stable,
                 "bounded": answer.search.bounded,
-                "models": sum(look.seed == answer.seed for look in self.looks),
+                "models": sum(probe.seed == answer.seed for probe in self.probes),
             }
             for answer in self.answers
         ]
 
     def summary(self) -> str:
-        """The number, what it rests on, and what to be careful about."""
+        """The answer, its evidence, and warnings."""
         sentences = [self._headline()]
         if not self.stable:
-            sentences.append("The answer still moved when training ended: allow more periods.")
+            sentences.append("The answer still changed when training ended: allow more periods (max_periods).")
         open_ended = [answer for answer in self.answers if not answer.search.bounded]
         if open_ended:
             most = max(answer.value for answer in open_ended)
             sentences.append(
-                f"The gap never exceeds {self.threshold:g} up to {most:g}, the largest {self.over} tried for "
+                f"The gap never exceeds {self.threshold:g} up to {most:g}, the largest {self.over} tried, for "
                 f"{len(open_ended)} of {len(self.answers)} seeds: the true number may be larger."
             )
         if any(answer.search.latents == 0 for answer in self.answers):
             least = "one latent" if self.over == LATENTS else f"the smallest {self.over}"
-            sentences.append(f"Already {least} has a gap above {self.threshold:g}: {self._why_none()}")
+            sentences.append(f"Even {least} has a gap above {self.threshold:g}: {self._why_none()}")
         again = sorted({value for answer in self.answers for value in answer.search.contradictions})
         if again:
-            sentences.append("The gap is not monotone: sizes above the answer are within the threshold again.")
+            sentences.append("The gap is not monotone: some sizes above the answer are within the threshold again.")
         return " ".join(sentences)
 
     def _headline(self) -> str:
         seeds = f"{len(self.answers)} seed" + ("s" if len(self.answers) > 1 else "")
-        trained = f"{self.models} models, {self.epochs:.3g} epochs at most, {self.seconds:.0f} s"
+        trained = f"{self.models} models, at most {self.epochs:.3g} epochs, {self.seconds:.0f} s"
         name = self.data.get("name", "the data")
         if self.over != LATENTS:
             what = f"{self.over} {self.mean:.3g} is the largest before passive latents appear on {name}"
         else:
             what = f"{self.latents} latents for {name}"
         if self.interval is None:
-            return f"{what} ({self.gap} gap, 1 seed: ask for more to get an interval; {trained})."
+            return f"{what} ({self.gap} gap, 1 seed; use more seeds for a confidence interval; {trained})."
         low, high = self.interval
         spread = f"{self.mean:.3g} ± {self.sd:.2g}, 95% interval {low:.3g} to {high:.3g}"
         return f"{what} ({spread}; {self.gap} gap, {seeds}; {trained})."
 
     def _why_none(self) -> str:
         if self.over == LATENTS:
-            return "not even one latent stays alive. Train longer, lower beta, or look at the data."
-        return "passive latents are there however weak it is. Ask for fewer latents."
+            return "no latent stays in use. Train longer, lower beta, or check the data."
+        return "latents are passive at every strength. Use fewer latents."
 
 
 def _answer(row: Mapping[str, Any], search: Mapping[str, Any], over: str, threshold: float) -> Answer:
@@ -231,9 +251,9 @@ def _answer(row: Mapping[str, Any], search: Mapping[str, Any], over: str, thresh
     return Answer(row["seed"], row[over], row["periods"], row["stable"], found)
 
 
-def _look(row: Mapping[str, Any]) -> Look:
+def _probe(row: Mapping[str, Any]) -> Probe:
     terms = (_number(row[name]) for name in ("minuend", "subtrahend", "gap"))
-    return Look(row["value"], row["seed"], row["periods"], *terms)
+    return Probe(row["value"], row["seed"], row["periods"], *terms)
 
 
 def _number(value: float | None) -> float:

@@ -1,36 +1,33 @@
 """The search of FONDUE over any gap function (Bonheme, Algorithms 1, 2 and 8, theorem 8.3.3), one by one or in rounds.
 
-A gap is a number for each number of latents; a size is within the threshold t if its gap <= t. The searches agree on
-every gap that crosses t once, upwards. On others each returns a size at one of the crossings, and which one depends on
-the sizes it happened to ask for.
+A size is within the threshold if its gap is at most the threshold. All searches find the same size for a gap that
+crosses the threshold once, upwards. Otherwise each finds one of the crossings, depending on the sizes it measures.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 
-Gap = Callable[[int], float]
-Gaps = Callable[[Sequence[int]], Mapping[int, float]]
+GapFunction = Callable[[int], float]
 
-# Where a search without a given end stops, so that a gap that never crosses the threshold cannot run for ever.
-LARGEST = 2**20
-REACH = 3  # doublings and halvings of the start that the first round may hold
+# The end of a search without a given one: a gap that never crosses the threshold must not run for ever.
+DEFAULT_LARGEST = 2**20
+MAX_FIRST_DOUBLINGS = 3  # of the start, up and down, in the first round
 
 
 @dataclass(frozen=True)
-class SearchResult(Shown):
-    """The number of latents found, the bracket around the crossing, and the gaps asked for, in order.
+class SearchResult(NotebookResult):
+    """The number of latents, the bracket around the crossing, and the gaps in the order of measurement.
 
-    The bracket is (l, u): l within the threshold or below every size of the search, u the next size, above the
-    threshold; u is None if no size asked for was above it.
+    The bracket is (lower, upper): `lower` is within the threshold or below every size of the search, `upper` is the
+    next size and above the threshold; it is None if no measured size is above the threshold.
     """
 
     bracket: tuple[int, int | None]
@@ -39,12 +36,12 @@ class SearchResult(Shown):
 
     @property
     def latents(self) -> int:
-        """The number of latents found: the lower end of the bracket."""
+        """The number of latents: the lower end of the bracket."""
         return self.bracket[0]
 
     @property
     def bounded(self) -> bool:
-        """Whether a gap above the threshold was met; if not, more latents might do as well."""
+        """Whether any gap exceeds the threshold; if not, the true number may be larger."""
         return self.bracket[1] is not None
 
     @property
@@ -53,12 +50,12 @@ class SearchResult(Shown):
         upper = math.inf if self.bracket[1] is None else self.bracket[1]
         return tuple(sorted(size for size, gap in self.gaps if size > upper and gap <= self.threshold))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each size asked for, in order."""
+    def rows(self) -> list[dict[str, object]]:
+        """One row per measured size, in order."""
         return [{"latents": size, "gap": gap, "within": gap <= self.threshold} for size, gap in self.gaps]
 
     def summary(self) -> str:
-        """The number of latents, what speaks for it, and what the search could not see."""
+        """One sentence: the number of latents, the gaps around it, and the limits of the search."""
         lower, upper = self.bracket
         gaps, limit = dict(self.gaps), f"the threshold of {self.threshold:g}"
         tried = f"{len(gaps)} {'size' if len(gaps) == 1 else 'sizes'} tried"
@@ -76,13 +73,25 @@ class SearchResult(Shown):
         return f"{text}; {tried}" + (f"; not monotone: within the threshold again at {again}" if again else "")
 
 
-def search(gap: Gap, start: int, threshold: float = 1.0, largest: int | None = None) -> SearchResult:
-    """FONDUE (Bonheme, Algorithm 1): the largest number of latents whose gap is within the threshold.
+def fondue_search(gap: GapFunction, start: int, threshold: float = 1.0, largest: int | None = None) -> SearchResult:
+    """FONDUE for any gap function (Bonheme, Algorithm 1): the largest size whose gap is within the threshold.
 
-    From `start`, often the intrinsic dimension of the data, the size doubles until the gap exceeds the threshold, then
-    the bracket is halved. No size above `largest` (2^20 if not given) is asked for, none is asked for twice, and with
-    answer a at most 2 log2(max(start, a + 1)) + 2 are. If the gap is never above the threshold, the result is
-    `largest` and not `bounded`.
+    The size doubles from `start` until the gap exceeds the threshold; then the bracket is halved. No size is measured
+    twice. With answer a, at most 2 log2(max(start, a + 1)) + 2 sizes are measured.
+
+    Args:
+        gap: The gap of a model with the given number of latents, for instance of one that it trains.
+        start: The first size, often the intrinsic dimension of the data.
+        threshold: The largest gap allowed.
+        largest: No larger size is measured; default: 2^20.
+
+    Returns:
+        The size, its bracket and the measured gaps. If no gap exceeds the threshold, `latents` is `largest` and
+        `bounded` is False.
+
+    Example:
+        >>> fondue_search(lambda latents: max(0, latents - 7), start=4, threshold=0.5).latents
+        7
     """
     largest, threshold = _limits(start, threshold, largest)
     memo: dict[int, float] = {}
@@ -99,11 +108,12 @@ def search(gap: Gap, start: int, threshold: float = 1.0, largest: int | None = N
     return _result(memo, lower, upper, threshold)
 
 
-def binary_search(score: Gap, low: int = 1, high: int = 200, threshold: float = 1.0) -> SearchResult:
-    """The search of the supervised variants between two given sizes (Bonheme, Algorithms 7 and 8).
+def binary_search(score: GapFunction, low: int = 1, high: int = 200, threshold: float = 1.0) -> SearchResult:
+    """Bisection between two sizes, as in the supervised variants (Bonheme, Algorithms 7 and 8).
 
-    As published, `high` itself is never asked for: the answer is from low - 1 to high - 1, and high - 1 means that no
-    size was above the threshold, so it is not `bounded`. At most ceil(log2(high - low + 1)) sizes are asked for.
+    As published, `high` itself is never measured: the answer lies between low - 1 and high - 1. The answer high - 1
+    means that no size exceeds the threshold; it is not `bounded`. At most ceil(log2(high - low + 1)) sizes are
+    measured.
     """
     low, threshold = whole_number("low", low, 1), finite_number("threshold", threshold)
     if whole_number("high", high, 1) <= low:
@@ -119,53 +129,65 @@ def binary_search(score: Gap, low: int = 1, high: int = 200, threshold: float = 
     return _result(memo, lower - 1, upper if upper in memo else math.inf, threshold)
 
 
+class RoundSearch:
+    """FONDUE for models that train at the same time: it asks for several sizes at once.
+
+    The first round holds rungs of a doubling ladder around `start`, later ones sizes inside the bracket, all of them
+    as soon as they are at most `width`. With `near` the rounds hold sizes next to `start`, then next to those.
+
+    Feed the gaps of `sizes` until `sizes` is empty; `result` then equals that of `fondue_search` for every gap that
+    crosses the threshold once. If it crosses more often, the bracket is the first crossing among the measured sizes,
+    and sizes above it that are within the threshold again are `result.contradictions`.
+
+    Attributes:
+        sizes: The sizes to measure next, ascending; empty when the search is done.
+    """
+
+    def __init__(
+        self, start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
+    ) -> None:
+        self.largest, self.threshold = _limits(start, threshold, largest)
+        self.width, self.near = whole_number("width", width, 1), near
+        first = _window if near else _nearest_rungs
+        self.sizes = first(int(start), self.width, self.largest)
+        self._memo: dict[int, float] = {}
+        self._lower, self._upper = 0, math.inf
+
+    def feed(self, gaps: Mapping[int, float]) -> None:
+        """Take in the gaps of `sizes`, and choose the next sizes."""
+        for size in self.sizes:
+            if size not in gaps:
+                raise DataError(f"gaps must have every size asked for, but {size} of {list(self.sizes)} is missing.")
+            _recall(self._memo, size, gaps.__getitem__)
+        memo, limit = self._memo, self.threshold
+        self._upper = min((size for size in self.sizes if memo[size] > limit), default=self._upper)
+        self._lower = max((size for size in self.sizes if size < self._upper), default=self._lower)
+        _assert_invariant(memo, self._lower, self._upper, limit)
+        self.sizes = next_round(self._lower, self._upper, self.width, self.largest, self.near)
+
+    @property
+    def result(self) -> SearchResult:
+        """What is known so far."""
+        return _result(self._memo, self._lower, self._upper, self.threshold)
+
+
 def search_in_rounds(
-    gaps: Gaps, start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
+    gaps: Callable[[Sequence[int]], Mapping[int, float]],
+    start: int,
+    threshold: float = 1.0,
+    width: int = 8,
+    largest: int | None = None,
+    near: bool = False,
 ) -> SearchResult:
-    """FONDUE for models that train at the same time: `gaps` is asked for up to `width` sizes at once.
-
-    First come rungs of a doubling ladder around `start`, then sizes inside the bracket, all of them once they are no
-    more than `width`; with `near`, sizes next to `start` and then next to those. The answer is that of `search` for
-    every gap that crosses the threshold once. If it crosses more often, the bracket is the first crossing among the
-    sizes asked for: all those up to its lower end are within the threshold, and sizes above it that are within again
-    are the `contradictions` of the result.
-    """
-    conversation = rounds(start, threshold, width, largest, near)
-    sizes = next(conversation)
-    while True:
-        try:
-            sizes = conversation.send(gaps(sizes))
-        except StopIteration as end:
-            return end.value
-
-
-def rounds(
-    start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
-) -> Generator[tuple[int, ...], Mapping[int, float], SearchResult]:
-    """`search_in_rounds` as a conversation: it yields the sizes to ask for, is sent their gaps, returns the result.
-
-    So several searches, one for each seed, can share the models that they train together.
-    """
-    largest, threshold = _limits(start, threshold, largest)
-    width = whole_number("width", width, 1)
-    memo: dict[int, float] = {}
-    lower, upper = 0, math.inf
-    sizes = _window(int(start), width, largest) if near else _nearest_rungs(int(start), largest, width)
-    while sizes:
-        answered = yield sizes
-        for size in sizes:
-            if size not in answered:
-                raise DataError(f"gaps must answer for every size asked for, but {size} of {list(sizes)} is missing.")
-            _recall(memo, size, answered.__getitem__)
-        upper = min((size for size in sizes if memo[size] > threshold), default=upper)
-        lower = max((size for size in sizes if size < upper), default=lower)
-        _assert_invariant(memo, lower, upper, threshold)
-        sizes = next_round(lower, upper, width, largest, near)
-    return _result(memo, lower, upper, threshold)
+    """`fondue_search` with up to `width` sizes measured at once by `gaps`; see `RoundSearch`."""
+    search = RoundSearch(start, threshold, width, largest, near)
+    while search.sizes:
+        search.feed(gaps(search.sizes))
+    return search.result
 
 
 def ladder(start: int, largest: int) -> tuple[int, ...]:
-    """The sizes a search can meet before it has a bracket: halves of `start` down to 1, doubles up to `largest`."""
+    """The sizes of a search before it has a bracket: halves of `start` down to 1, doubles up to `largest`."""
     largest = whole_number("largest", largest, 1)
     start = whole_number("start", start, 1, largest)
     down = {start >> power for power in range(start.bit_length())}
@@ -174,9 +196,9 @@ def ladder(start: int, largest: int) -> tuple[int, ...]:
 
 
 def next_round(lower: int, upper: float, width: int, largest: int, near: bool = False) -> tuple[int, ...]:
-    """Up to `width` new sizes, ascending: even steps inside a bracket, or doubles of a lower end without an upper one.
+    """Up to `width` new sizes, ascending: even steps inside a bracket, or doubles of its lower end if it is open.
 
-    With `near`, an end that is not yet there is looked for among the next sizes. Empty when nothing is left to ask:
+    With `near`, a missing end of the bracket is searched among the adjacent sizes. Empty when the search is done:
     the ends of the bracket are neighbours, or the lower end is `largest`.
     """
     if upper == math.inf:
@@ -191,33 +213,31 @@ def next_round(lower: int, upper: float, width: int, largest: int, near: bool = 
 
 
 def _window(centre: int, width: int, largest: int) -> tuple[int, ...]:
-    """Neighbouring sizes around a former answer and the one after it, which decide whether it still stands."""
+    """Adjacent sizes around an earlier answer and its successor, which decide whether it still holds."""
     first = max(1, centre - (width - 1) // 2)
     return tuple(range(first, min(first + width - 1, largest) + 1))
 
 
-def _nearest_rungs(start: int, largest: int, width: int) -> tuple[int, ...]:
+def _nearest_rungs(start: int, width: int, largest: int) -> tuple[int, ...]:
     def distance(size: int) -> float:
         return abs(math.log2(size / start))
 
-    rungs = [size for size in ladder(start, largest) if distance(size) <= REACH]
+    rungs = [size for size in ladder(start, largest) if distance(size) <= MAX_FIRST_DOUBLINGS]
     return tuple(sorted(sorted(rungs, key=distance)[:width]))
 
 
 def _limits(start: int, threshold: float, largest: int | None) -> tuple[int, float]:
-    largest = LARGEST if largest is None else whole_number("largest", largest, 1)
+    largest = DEFAULT_LARGEST if largest is None else whole_number("largest", largest, 1)
     whole_number("start", start, 1, largest)
     return largest, finite_number("threshold", threshold)
 
 
-def _recall(memo: dict[int, float], size: int, gap: Gap) -> float:
-    """GET-MEM (Bonheme, Algorithm 2): a gap is asked for once."""
+def _recall(memo: dict[int, float], size: int, gap: GapFunction) -> float:
+    """GET-MEM (Bonheme, Algorithm 2): a gap is measured once."""
     if size not in memo:
         value = gap(size)
         if not isinstance(value, Real) or isinstance(value, bool) or math.isnan(value):
-            raise DataError(
-                f"the gap at {size} latents must be a number, got {value!r}; look for diverged training at that size."
-            )
+            raise DataError(f"the gap at {size} latents must be a number, got {value!r}. Check for diverged training.")
         memo[size] = float(value)
     return memo[size]
 

@@ -1,13 +1,14 @@
-"""A search on disk: what was read of each model and where each stands, so that a stopped search goes on."""
+"""A search on disk: measured gaps, training states and the result, so that an interrupted search resumes."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import shutil
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from vaescope.checks import without_infinities
 from vaescope.errors import RunError
@@ -15,83 +16,95 @@ from vaescope.objectives import OBJECTIVES
 from vaescope.runs.configuration import hash_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.locks import make_folder, remove_leftovers
-from vaescope.sizing.gaps import Reading
-from vaescope.sizing.model_pool import Key
+from vaescope.sizing.gaps import GapTerms
+from vaescope.sizing.model_pool import MeasurementKey
 from vaescope.training import Member
 from vaescope.training.checkpoint import load_state, save_state, write_atomically
-from vaescope.training.engines import State
+from vaescope.training.state import State
 
-RESULT_FILE, STATES = "fondue.json", "states"
-SPENT_FILE = "spent.json"
-CHECK_FILE = "elbow.json"
-PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
+RESULT_FILE, STATES_FOLDER, TIME_FILE, CHECK_FILE = "fondue.json", "states", "spent.json", "elbow.json"
+SEARCH_PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
 
 
-def name_of(member: Member) -> str:
-    """A hash of what is a model's own."""
-    table = dataclasses.asdict(member)
-    return hash_of({**table, "objective": OBJECTIVES.plain(member.objective)})
+class Savable(Protocol):
+    """A result that can be written as JSON."""
+
+    def plain(self) -> Mapping[str, object]:
+        """Everything in tables, lists, text and numbers."""
 
 
-class Readings(MutableMapping[Key, Reading]):
-    """Readings that are on disk before they count."""
+@dataclass(frozen=True)
+class GapRecord:
+    """One measured gap of one model.
+
+    In the file, a row of a history, the period is called 'step' and the label of the gap 'split'.
+    """
+
+    gap: str
+    member: str
+    period: int
+    terms: GapTerms
+
+    def row(self) -> dict[str, object]:
+        """The record as a row of the file."""
+        terms = {"minuend": self.terms.minuend, "subtrahend": self.terms.subtrahend}
+        return {"step": self.period, "split": self.gap, "member": self.member, **terms}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> GapRecord:
+        """The record of a row of the file."""
+        terms = GapTerms(row["minuend"] + 0.0, row["subtrahend"] + 0.0)
+        return cls(row["split"], row["member"], row["step"], terms)
+
+
+class GapJournal:
+    """Measured gaps by label, model and period; each is on disk before it counts."""
 
     def __init__(self, folder: Path) -> None:
         make_folder(folder)
         remove_leftovers(folder)
         self._journal = Journal(folder)
         rows = self._journal.rows()
-        self._journal.replace(rows)  # without a last line that was cut short
+        self._journal.replace(rows)  # drops a last line that was cut short
         try:
-            self._found = {
-                (row["split"], row["member"], row["step"]): Reading(row["minuend"] + 0.0, row["subtrahend"] + 0.0)
-                for row in rows
-            }
+            records = [GapRecord.from_row(row) for row in rows]
         except (KeyError, TypeError) as error:
             raise RunError(
-                f"{self._journal.path} is damaged ({type(error).__name__}: {error}). Delete the folder to search again."
+                f"{self._journal.path} is damaged ({type(error).__name__}: {error}). Restore it from a backup, or move "
+                f"{folder} away to search again."
             ) from error
+        self._found = {(record.gap, record.member, record.period): record.terms for record in records}
 
-    def __getitem__(self, key: Key) -> Reading:
-        return self._found[self._name(key)]
+    def __getitem__(self, key: MeasurementKey) -> GapTerms:
+        gap, member, period = key
+        return self._found[gap, member_id(member), period]
 
-    def __setitem__(self, key: Key, reading: Reading) -> None:
-        gap, member, period = name = self._name(key)
-        row = {"step": period, "split": gap, "member": member, **dataclasses.asdict(reading)}
-        self._journal.append([row])
-        self._found[name] = reading
+    def __setitem__(self, key: MeasurementKey, terms: GapTerms) -> None:
+        gap, member, period = key
+        record = GapRecord(gap, member_id(member), period, terms)
+        self._journal.append([record.row()])
+        self._found[record.gap, record.member, record.period] = terms
 
-    def __contains__(self, key: object) -> bool:
-        return self._name(key) in self._found
-
-    def __delitem__(self, key: Key) -> None:
-        raise RunError("a reading that was kept is not deleted; delete the folder of the search.")
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._found)
+    def __contains__(self, key: MeasurementKey) -> bool:
+        gap, member, period = key
+        return (gap, member_id(member), period) in self._found
 
     def __len__(self) -> int:
         return len(self._found)
 
-    @staticmethod
-    def _name(key: Any) -> tuple[str, str, int]:
-        gap, member, period = key
-        return gap, name_of(member), period
 
-
-class States(MutableMapping[Member, State]):
-    """States of models, one file each, gone when the search is done."""
+class StateFiles:
+    """Training states, one file per model, removed when the search is done."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / STATES
+        self._folder = folder / STATES_FOLDER
         make_folder(self._folder)
         remove_leftovers(self._folder)
 
-    def __getitem__(self, member: Member) -> State:
+    def get(self, member: Member) -> State | None:
+        """The state of a model; None if it has none."""
         file = self._file(member)
-        if not file.is_file():
-            raise KeyError(member)
-        return load_state(file)
+        return load_state(file) if file.is_file() else None
 
     def __setitem__(self, member: Member, state: State) -> None:
         save_state(self._file(member), state)
@@ -99,28 +112,30 @@ class States(MutableMapping[Member, State]):
     def __delitem__(self, member: Member) -> None:
         self._file(member).unlink()
 
-    def __iter__(self) -> Iterator[Any]:
-        return (file.stem for file in self._folder.glob("*.safetensors"))
-
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(list(self._folder.glob("*.safetensors")))
 
     def clear(self) -> None:
+        """Remove all files."""
         shutil.rmtree(self._folder)
 
     def _file(self, member: Member) -> Path:
-        return self._folder / f"{name_of(member)}.safetensors"
+        return self._folder / f"{member_id(member)}.safetensors"
 
 
-def keep_result(folder: Path, result: Any, file: str = RESULT_FILE) -> None:
-    """Write what was found, as JSON."""
-    table = without_infinities(result.plain())
-    write_atomically(folder / file, json.dumps(table, indent=2).encode())
+def member_id(member: Member) -> str:
+    """A hash of size, objective, learning rate and seed."""
+    return hash_of({**dataclasses.asdict(member), "objective": OBJECTIVES.plain(member.objective)})
 
 
-def keep_time(folder: Path, seconds: float, steps: int) -> float | None:
-    """Keep what this search spent; the seconds that a step of one model took in all searches of the folder, if any."""
-    file = folder / SPENT_FILE
+def save_result(folder: Path, result: Savable, file: str = RESULT_FILE) -> None:
+    """Write a result as JSON."""
+    write_atomically(folder / file, json.dumps(without_infinities(result.plain()), indent=2).encode())
+
+
+def add_training_time(folder: Path, seconds: float, steps: int) -> float | None:
+    """Add to the training time of a folder; returns the seconds per step of one model over all its searches."""
+    file = folder / TIME_FILE
     spent = {"seconds": 0.0, "steps": 0}
     if file.is_file():
         try:
@@ -128,7 +143,8 @@ def keep_time(folder: Path, seconds: float, steps: int) -> float | None:
             spent = {"seconds": float(kept["seconds"]), "steps": int(kept["steps"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(
-                f"{file} is damaged ({type(error).__name__}: {error}). Delete it: times are lost."
+                f"{file} is damaged ({type(error).__name__}: {error}). It holds only training times: restore it, or "
+                "remove it to measure them again."
             ) from error
     if steps:
         spent = {"seconds": spent["seconds"] + seconds, "steps": spent["steps"] + steps}
@@ -136,28 +152,30 @@ def keep_time(folder: Path, seconds: float, steps: int) -> float | None:
     return spent["seconds"] / spent["steps"] if spent["steps"] else None
 
 
-def kept_results(runs: Path) -> list[dict[str, Any]]:
-    """What every finished search in a folder of runs found."""
-    return _kept(runs, f"{PREFIX}*/{RESULT_FILE}")
+def load_results(runs: Path) -> list[dict[str, Any]]:
+    """The results of all finished searches in a folder of runs, as tables."""
+    return _load(runs, f"{SEARCH_PREFIX}*/{RESULT_FILE}")
 
 
-def keep_check(runs: Path, check: Any, identities: list[str]) -> None:
-    """Write an elbow check beside the runs that it is of."""
-    folder = runs / f"{CHECK_PREFIX}{hash_of(sorted(identities))}"
+def save_check(runs: Path, check: Savable, ids: list[str]) -> None:
+    """Write an elbow check into the folder of the runs with these ids."""
+    folder = runs / f"{CHECK_PREFIX}{hash_of(sorted(ids))}"
     make_folder(folder)
-    keep_result(folder, check, CHECK_FILE)
+    save_result(folder, check, CHECK_FILE)
 
 
-def kept_checks(runs: Path) -> list[dict[str, Any]]:
-    """What every elbow check in a folder of runs found."""
-    return _kept(runs, f"{CHECK_PREFIX}*/{CHECK_FILE}")
+def load_checks(runs: Path) -> list[dict[str, Any]]:
+    """The results of all elbow checks in a folder of runs, as tables."""
+    return _load(runs, f"{CHECK_PREFIX}*/{CHECK_FILE}")
 
 
-def _kept(runs: Path, pattern: str) -> list[dict[str, Any]]:
+def _load(runs: Path, pattern: str) -> list[dict[str, Any]]:
     found = []
     for file in sorted(runs.glob(pattern)):
         try:
             found.append(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
-            raise RunError(f"{file} is damaged ({error}). Delete its folder to search again.") from error
+            raise RunError(
+                f"{file} is damaged ({error}). Repeat the same search: it writes the file again without training."
+            ) from error
     return found

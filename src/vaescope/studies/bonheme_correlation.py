@@ -14,6 +14,7 @@ from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.numerics.linalg import correlation, covariance
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
+from vaescope.objectives import Beta
 from vaescope.runs import Run
 from vaescope.runs.configuration import Configuration
 from vaescope.runs.options import FitOptions
@@ -174,7 +175,7 @@ def _asked_snapshots(context: StudyContext) -> Values:
     settings = FitOptions.of({**context.pick(QUICK, PAPER), **rows})
     data = context.dataset(name)
     rate = context.pick(5e-3, 1e-4)
-    members = [Member(LATENTS, {"name": "beta", "beta": beta}, rate, seed) for seed in context.seed_list(2, 5)]
+    members = [Member(LATENTS, Beta(beta), rate, seed) for seed in context.seed_list(2, 5)]
     training, _ = settings.split().of(data)
     plan = settings.plan(len(training))
 

@@ -11,10 +11,7 @@ from vaescope.data import Dataset
 from vaescope.data.dataset import describe
 from vaescope.objectives import DIPII, OBJECTIVES, Beta
 from vaescope.runs import Run
-from vaescope.runs.options import FitOptions
-from vaescope.sizing import Elbow
-from vaescope.sizing.downstream import predict
-from vaescope.sizing.elbow import Point
+from vaescope.sizing import Elbow, ElbowPoint, predict
 from vaescope.studies.bonheme_sizes_search import (
     CELEBA,
     DSPRITES,
@@ -120,8 +117,8 @@ def _asked_losses(context: StudyContext, subject: Subject, panel: Panel) -> Valu
 def _loss(run: Run, data: Dataset, device: str, items: int) -> dict[str, Any]:
     """The reconstruction loss on held-out items, and how well boosted trees predict factors and labels from means."""
     split = run.configuration.split
-    settings = FitOptions(held_out=split.held_out, split_seed=split.seed, device=device, progress=False)
-    found = predict([run], data, settings, items)
+    learning, testing = data.split(split.held_out, split.seed)
+    found = predict([run], learning.draw(items), testing.draw(items // 2), device=device, progress=False)
     return {
         "latents": run.configuration.member.latents,
         "loss": float(run.last("test")["reconstruction"]),
@@ -137,7 +134,7 @@ def _elbow(context: StudyContext, subject: Subject, values: Values, chosen: int)
     for size in sizes_of(context, subject):
         own = [one for one in values if one["latents"] == size]
         accuracies = tuple(one["accuracy"] for one in own if one["accuracy"] is not None)
-        points.append(Point(size, tuple(one["loss"] for one in own), accuracies or None))
+        points.append(ElbowPoint(size, tuple(one["loss"] for one in own), accuracies or None))
     first = values[0]
     return Elbow(chosen, tuple(points), tuple(first["targets"]), first["majority"], describe(subject.data))
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -13,21 +12,25 @@ from typing import Any
 from vaescope.data import Dataset
 from vaescope.data.dataset import describe
 from vaescope.objectives import OBJECTIVES, Beta
-from vaescope.progress import progress_bar
 from vaescope.runs.configuration import hash_of
-from vaescope.runs.locks import locked
-from vaescope.sizing import Latents, binary_search, search
-from vaescope.sizing.gaps import GAPS as GAP_KINDS
-from vaescope.sizing.gaps import Gap, Information, IntrinsicDimension, Trace
-from vaescope.sizing.model_pool import Pool, Setup
-from vaescope.sizing.multi_seed import Quest, search_together
-from vaescope.sizing.setup import Begin, beginning, chosen_settings, folder_of, seats_for, shared_setup
-from vaescope.sizing.store import Readings, States, keep_time
+from vaescope.sizing import GAPS as GAP_KINDS
+from vaescope.sizing import (
+    Gap,
+    Information,
+    IntrinsicDimension,
+    SearchOptions,
+    Setup,
+    Trace,
+    binary_search,
+    fondue_search,
+    search_folder,
+    search_many,
+)
+from vaescope.sizing import Question as SizeQuestion
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Task, Values
 from vaescope.studies.results import Result, ResultKey
 from vaescope.studies.study import Cell
-from vaescope.training import Member
 
 TRACE, INFORMATION, SPREAD, DIMENSION = "trace", "sorted information", "information", "dimension"
 METHODS = {TRACE: "FONDUE", INFORMATION: "FONDUE_IB", SPREAD: "FONDUE_IB, spread", DIMENSION: "FONDUE_IDE"}
@@ -127,7 +130,7 @@ class Found:
 
             if bisected:
                 return len(binary_search(above, 1, self.largest, 0.5).gaps)
-            return len(search(above, self.start, 0.5, self.largest).gaps)
+            return len(fondue_search(above, self.start, 0.5, self.largest).gaps)
 
         return [float(asked(answer)) for answer in self.values]
 
@@ -173,27 +176,34 @@ class Search:
     gaps: tuple[str, ...]
 
     @cached_property
+    def options(self) -> SearchOptions:
+        """How models are trained and measured."""
+        context = self.context
+        return SearchOptions(
+            learning_rate=rate_of(context),
+            largest=context.pick(*LARGEST),
+            period=context.pick(300, None),
+            max_periods=context.pick(4, 6),
+            probe_items=context.pick(500, 10_000),
+            width=context.pick(4 * context.pick(*LARGEST), 3),
+            near=context.is_quick,
+            device=context.settings.device,
+            runs=context.settings.runs,
+            progress=context.settings.progress,
+            **settings_of(context, self.connected),
+        )
+
+    @cached_property
     def setup(self) -> Setup:
         """What all models share."""
-        context = self.context
-        where = {"device": context.settings.device, "progress": context.settings.progress}
-        chosen = chosen_settings({**settings_of(context, self.connected), **where})
-        training, _ = chosen.split().of(self.subject.data)
-        period, periods, items = context.pick(300, None), context.pick(4, 6), context.pick(500, 10_000)
-        return shared_setup(chosen, training, period, periods, items)
+        return self.options.setup(self.subject.data)
 
     @cached_property
     def folder(self) -> Path:
         """Where the models' gaps and states are kept while searches go on."""
-        runs = Path(self.context.settings.runs)
-        found = folder_of(runs, self.setup, describe(self.subject.data), GAPS[TRACE])
+        found = search_folder(self.options.runs, self.setup, describe(self.subject.data), [GAPS[TRACE]])
         assert found is not None  # built-in gaps are always kept
         return found
-
-    @property
-    def axis(self) -> Latents:
-        """The numbers of latents that are tried."""
-        return Latents(self.context.pick(*LARGEST))
 
     def key(self, question: Question, seed: int) -> ResultKey:
         """Where an answer is kept: by everything that it depends on."""
@@ -203,9 +213,9 @@ class Search:
             "objective": OBJECTIVES.plain(question.objective),
             "learning_rate": rate_of(context),
             "start": question.start,
-            "largest": self.axis.largest,
-            "periods": self.setup.plan.steps // self.setup.period,
-            "width": self._width,
+            "largest": self.options.largest,
+            "periods": self.options.max_periods,
+            "width": self.options.width,
             "near": context.is_quick,
             "seed": seed,
         }
@@ -226,24 +236,19 @@ class Search:
 
     def perform(self, seeds: Sequence[int]) -> Iterator[tuple[ResultKey, Result]]:
         """Search with all seeds at once; models that were trained before are not trained again."""
-        context, setup = self.context, self.setup
-        begins = [beginning(self.axis, one.start, None, one.objective, setup) for one in self.questions]
-        quests = [self._quest(question, begin) for question, begin in zip(self.questions, begins, strict=True)]
-        width = sum(quest.width for quest in quests) * len(seeds)
-        progress = context.settings.progress
-        with locked([self.folder]), progress_bar(f"fondue {self.subject.label}", None, progress) as report:
-            states = States(self.folder)
-            # The first round asks for all sizes, later ones for a third or so: empty slots train for nothing.
-            seats = seats_for(max(1, width // 3))
-            pool = Pool(setup, {name: GAPS[name] for name in self.gaps}, seats, states, Readings(self.folder))
-            began = time.monotonic()
-            answers = search_together(pool, [(quest, seed) for quest in quests for seed in seeds], report)
-            speed = keep_time(self.folder, time.monotonic() - began, pool.trained_steps)
-            states.clear()
-        pairs = [(question, quest) for question, quest in zip(self.questions, quests, strict=True) for _ in seeds]
-        for (question, quest), answer in zip(pairs, answers, strict=True):
-            table = {"value": answer.value, "periods": answer.periods, "stable": answer.stable, "start": quest.start}
-            yield self.key(question, answer.seed), Result(table, made={"seconds_per_step": speed})
+        # The first round asks for all sizes, later ones for a third or so: empty slots train for nothing.
+        slots = max(1, (self.options.width or 1) * len(self.questions) * len(seeds) // 3)
+        results = search_many(
+            self.subject.data,
+            [SizeQuestion(gap=one.gap, objective=one.objective, init=one.start) for one in self.questions],
+            replace(self.options, seeds=list(seeds), slots=slots),
+            gaps={name: GAPS[name] for name in self.gaps},
+        )
+        for question, found in zip(self.questions, results, strict=True):
+            for answer in found.answers:
+                table = {"value": answer.value, "periods": answer.periods, "stable": answer.stable}
+                made = {"seconds_per_step": found.seconds_per_step}
+                yield self.key(question, answer.seed), Result({**table, "start": int(found.start)}, made=made)
 
     def found(self, seeds: Sequence[int], values: Values) -> Found:
         """What the seeds answered to one question."""
@@ -253,18 +258,8 @@ class Search:
         )
         speeds = [one["seconds_per_step"] for one in values.made if one.get("seconds_per_step")]
         speed = fmean(speeds) if speeds else None
-        return Found(answers, values[0]["start"], self.axis.largest, self.setup.period, self.setup.epoch, speed)
-
-    @property
-    def _width(self) -> int:
-        return self.context.pick(4 * self.axis.largest, 3)
-
-    def _quest(self, question: Question, begin: Begin) -> Quest:
-        member = Member(begin.position, question.objective, rate_of(self.context))
-        threshold = GAPS[question.gap].threshold
-        periods = self.setup.plan.steps // self.setup.period
-        near = self.context.is_quick
-        return Quest(question.gap, self.axis, member, begin.position, threshold, self._width, periods, near=near)
+        largest = self.context.pick(*LARGEST)
+        return Found(answers, values[0]["start"], largest, self.setup.period, self.setup.epoch, speed)
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ class StudyContext:
         placed: dict[int, StudyRun] = {}
         self.dataset(sweep.data)
         for job in make_jobs(self.shortened(sweep), self.device, self._opened):
-            for at, (identity, place) in enumerate(zip(job.ids, job.places, strict=True)):
+            for at, (identity, place) in enumerate(zip(job.ids, job.positions, strict=True)):
                 # Runs that several sweeps have in common train in the company that they were first asked for in.
                 first, where = self._jobs.setdefault(identity, (job, at))
                 placed[place] = StudyRun(identity, first, first.members[where])

@@ -29,7 +29,7 @@ SEEDS = 2, 100
 SOURCES: tuple[dict[str, Any], dict[str, Any]] = {"name": "synthetic-nonlinear", "items": 2000}, {"name": "dsprites"}
 TITLES = "synthetic non-linear", "dSprites"
 LATENTS = 3, 10
-VOTES: tuple[dict[str, int], dict[str, int]] = {"votes": 500, "batch": 50}, {}
+VOTES: tuple[dict[str, int], dict[str, int]] = {"train_votes": 500, "batch": 50}, {}
 PRINCIPAL_ITEMS = 20_000
 # Bounds of a normal quantile: a mean so far out is no farther.
 SMALLEST = 1e-7

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from vaescope.data import Dataset
+from vaescope.objectives import strengths
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.charts import Lines
@@ -104,7 +105,11 @@ def of_images(work: Callable[[StudyContext, Subject], Findings]) -> Callable[[St
 def _history(run: Run, data: Dataset, device: str) -> dict[str, Any]:
     """Loss and share of the KL at each epoch that was logged, by split."""
     configuration = run.configuration
-    beta, plan, held_out = configuration.member.objective.beta, configuration.plan, configuration.split.held_out
+    beta, plan, held_out = (
+        strengths(configuration.member.objective)["beta"],
+        configuration.plan,
+        configuration.split.held_out,
+    )
     training = len(data) - (held_out if isinstance(held_out, int) else round(held_out * len(data)))
     found: dict[str, Any] = {
         split: [

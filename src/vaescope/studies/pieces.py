@@ -17,10 +17,9 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.runs.fitting import is_complete
 from vaescope.runs.locks import make_folder
-from vaescope.runs.options import FitOptions
 from vaescope.runs.store import Store
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import CompareRequest, MeasureRequest, Request, StudyRun, Task
@@ -165,7 +164,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class StudyPlan(Shown):
+class StudyPlan(NotebookResult):
     """The pieces of a study, in the order in which they are done; `share` is the one that this machine takes."""
 
     study: str
@@ -252,7 +251,7 @@ def part_of(job: Job, ids: Iterable[str]) -> Job:
         job,
         members=tuple(job.members[at] for at in places),
         ids=tuple(job.ids[at] for at in places),
-        places=tuple(job.places[at] for at in places),
+        positions=tuple(job.positions[at] for at in places),
     )
 
 
@@ -348,19 +347,19 @@ class _Builder:
         return {identity for identity in ids if not is_complete(store, identity)}
 
     def _steps(self, job: Job) -> int:
-        chosen, data = FitOptions.of(job.settings), self.context.dataset(job.data)
+        chosen, data = job.options, self.context.dataset(job.data)
         held_out = chosen.held_out if isinstance(chosen.held_out, int) else round(chosen.held_out * len(data))
         return chosen.plan(len(data) - held_out).steps
 
     def _speed(self, job: Job) -> Speed:
-        net = job.settings.get("net") or "mlp"
+        net = job.options.net or "mlp"
         name = str(net["name"] if isinstance(net, Mapping) else net)
-        return Speed(self.device, name, str(job.settings.get("precision", "float32")))
+        return Speed(self.device, name, job.options.precision)
 
 
 def _title(job: Job) -> str:
     objective = type(job.members[0].objective).__name__
-    model = job.settings.get("model", "vae")
+    model = job.options.model
     name = model["name"] if isinstance(model, Mapping) else model
     return f"{name}, {objective}, {data_name(job.data)}"
 

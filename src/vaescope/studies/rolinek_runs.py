@@ -11,9 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.data import Dataset
-from vaescope.encoding import encode
+from vaescope.encoding import distance_to_orthogonality, encode
 from vaescope.errors import DataError
-from vaescope.metrics import distance_to_orthogonality, neighbours
+from vaescope.metrics import neighbours
 from vaescope.runs import Run
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.studies.context import StudyContext

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
 from vaescope.studies.context import PAPER, StudyContext, StudySettings
 
@@ -67,7 +67,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Reproduction(Shown):
+class Reproduction(NotebookResult):
     """A study at one scale: our numbers and the published ones; `scale_words` say what was cut of the training."""
 
     study: Study

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from vaescope.data import Dataset, open_dataset
-from vaescope.models import check_latents
+from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.objectives.strengths import form
-from vaescope.runs.configuration import Configuration, hash_of
 from vaescope.runs.fitting import has_failed, is_complete
 from vaescope.runs.measurements import MeasurementSpec, is_measured
-from vaescope.runs.options import FitOptions, check_likelihood
+from vaescope.runs.options import FitOptions
+from vaescope.runs.record import hash_of
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
 from vaescope.sweeps.specification import Sweep, Trial
@@ -25,17 +23,17 @@ from vaescope.training.groups import group
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that train as one program, measured when they are done; it can be sent to another process or machine.
+    """Runs that train as one program and are measured afterwards; a job can be sent to another process or machine.
 
-    `number` is its place among the jobs of the sweep, `places` are those of its runs among all runs.
+    `number` is the job's position in the sweep, `positions` are those of its runs among all runs of the sweep.
     """
 
     number: int
-    data: Any
-    settings: dict[str, Any]
+    data: DataLike
+    options: FitOptions
     members: tuple[Member, ...]
     ids: tuple[str, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     measure: MeasurementSpec
 
     @property
@@ -45,60 +43,68 @@ class Job:
 
 
 def make_jobs(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str, Dataset] | None = None) -> list[Job]:
-    """The runs of a sweep in the groups that they train in, which depend on the sweep and the kind of device alone.
+    """The runs of a sweep in the groups that they train in, which depend only on the sweep and the kind of device.
 
-    Equal runs are there once. Whatever engine performs a job, and however often it was stopped, it trains the same
-    models in company with the same others: the same numbers come out, bit for bit on a CPU. Data that were opened are
-    taken from `opened`, and kept there.
+    Equal runs occur once. Whatever engine runs a job, and however often it is interrupted, it trains the same models
+    in the same groups, so the results are the same, bit for bit on a CPU. Data sets are looked up in `opened`, by their
+    source as JSON, and added to it.
     """
     kind = torch.device(torch.device(device).type)
-    groups: dict[Any, list[tuple[int, Trial]]] = {}
-    for place, trial in enumerate(sweep.trials()):
+    groups: dict[tuple[object, ...], list[tuple[int, Trial]]] = {}
+    for position, trial in enumerate(sweep.trials()):
         key = _text(trial.data), _text(trial.settings), form(trial.member.objective)
-        groups.setdefault(key, []).append((place, trial))
+        groups.setdefault(key, []).append((position, trial))
     opened = {} if opened is None else opened
-    for source, data in {source: trials[0][1].data for (source, _, _), trials in groups.items()}.items():
-        opened[source] = opened[source] if source in opened else open_dataset(data)
-        sweep.measure.check(opened[source])
+    checked: set[str] = set()
+    for trials in groups.values():
+        source = _text(trials[0][1].data)
+        if source not in opened:
+            opened[source] = open_dataset(trials[0][1].data)
+        if source not in checked:
+            sweep.measure.check(opened[source])
+            checked.add(source)
     jobs: list[Job] = []
-    known: set[str] = set()
-    for (source, _, _), trials in groups.items():
-        jobs += _grouped(trials, opened[source], kind, sweep.measure, len(jobs), known)
+    seen: set[str] = set()
+    for trials in groups.values():
+        jobs += _group_trials(trials, opened[_text(trials[0][1].data)], kind, sweep.measure, len(jobs), seen)
     return jobs
 
 
-def _grouped(
+def _group_trials(
     trials: list[tuple[int, Trial]],
     data: Dataset,
     device: torch.device,
-    wanted: MeasurementSpec,
-    before: int,
-    others: set[str],
+    measure: MeasurementSpec,
+    first_number: int,
+    seen: set[str],
 ) -> list[Job]:
-    """The jobs of runs that differ in nothing but what members may differ in, without those of `others`, which grow."""
+    """The jobs of runs that differ only in what members may differ in, without runs that were `seen`, which grows."""
     first = trials[0][1]
-    chosen = FitOptions.of(first.settings)
-    split, architecture = chosen.split(), chosen.architecture(data)
-    check_likelihood(architecture, data)
-    plan = chosen.plan(len(split.of(data)[0]))
+    options = FitOptions.of(first.settings)
+    configurations = options.configurations(data, [trial.member for _, trial in trials])
     known: dict[str, tuple[int, Member]] = {}
-    for place, trial in trials:
-        check_latents(trial.member.latents, data.shape)
-        known.setdefault(Configuration.of(data, split, architecture, plan, trial.member).id, (place, trial.member))
-    # Settings that are told apart may come to the same: 'mlp', and a table with that name alone.
-    ids = sorted(set(known) - others)
-    others.update(ids)
+    for configuration, (position, trial) in zip(configurations, trials, strict=True):
+        known.setdefault(configuration.id, (position, trial.member))
+    # Settings that are written differently may mean the same: 'mlp', and a table with only that name.
+    ids = sorted(set(known) - seen)
+    seen.update(ids)
     if not ids:
         return []
     members = [known[identity][1] for identity in ids]
+    architecture = configurations[0].architecture
     widest = architecture.build(data.shape, max(member.latents for member in members), seed=None)
-    jobs = []
-    for number, together in enumerate(group(members, widest, device)):
-        own = [ids[one] for one in together]
-        places = tuple(known[identity][0] for identity in own)
-        chosen_members = tuple(members[one] for one in together)
-        jobs.append(Job(before + number, first.data, first.settings, chosen_members, tuple(own), places, wanted))
-    return jobs
+    return [
+        Job(
+            first_number + number,
+            first.data,
+            options,
+            tuple(members[one] for one in together),
+            tuple(ids[one] for one in together),
+            tuple(known[ids[one]][0] for one in together),
+            measure,
+        )
+        for number, together in enumerate(group(members, widest, device))
+    ]
 
 
 def is_done(job: Job, runs: Path) -> bool:
@@ -112,6 +118,6 @@ def is_done(job: Job, runs: Path) -> bool:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """The same text for equal tables."""
     return json.dumps(value, sort_keys=True, default=str)

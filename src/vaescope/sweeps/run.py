@@ -1,48 +1,47 @@
-"""Run a sweep: plan what is missing, perform it by an engine, and gather the table of all its runs."""
+"""Run a sweep: plan what is missing, train it with an engine, and return the table of all runs."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from vaescope.data import open_dataset
 from vaescope.errors import NonFiniteError
-from vaescope.notebook import Shown
+from vaescope.notebook import NotebookResult
 from vaescope.objectives.strengths import form
 from vaescope.progress import progress_bar
-from vaescope.runs.columns import drop_constant_settings
+from vaescope.runs.columns import Row, drop_constant_settings
 from vaescope.runs.measurements import measure
 from vaescope.runs.options import FitOptions, choose_device
+from vaescope.runs.record import COMPLETE
 from vaescope.runs.rows import summary_row
-from vaescope.runs.run import COMPLETE, Run
+from vaescope.runs.run import Run
 from vaescope.runs.store import DEFAULT_FOLDER, Store
 from vaescope.sweeps.engines import get_engine
+from vaescope.sweeps.execute import single_thread
 from vaescope.sweeps.jobs import Job, is_done, make_jobs
 from vaescope.sweeps.specification import Sweep, data_name
 from vaescope.training import Trainer
 from vaescope.training.layout import Layout
 
-TRIAL = 3  # timed steps from which a job's time is estimated
-STATES = 4  # a run keeps its weights, and with the optimiser's two moments its parameters once more
-NUMBER = 4  # bytes
-ROW = 220  # bytes of a row of the history, or so
-CHECKPOINT = 20.0  # seconds
+TIMED_STEPS = 3
+STORED_COPIES = 4  # of the parameters: model, checkpoint, and the optimiser's two moments
+NUMBER_BYTES = 4
+HISTORY_ROW_BYTES, HISTORY_ROWS = 220, 60
+CHECKPOINT_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class SweepPlan(Shown):
-    """What a sweep asks for: its jobs, which of them are done, and what the others will take."""
+class SweepPlan(NotebookResult):
+    """The jobs of a sweep, which of them are done, and how long the others take."""
 
     jobs: tuple[Job, ...]
     done: tuple[bool, ...]
     seconds: tuple[float, ...]
     megabytes: float
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each job."""
         return [
             {
@@ -59,7 +58,7 @@ class SweepPlan(Shown):
         ]
 
     def summary(self) -> str:
-        """How many runs there are, how they group, what is done, and what the rest takes."""
+        """The number of runs and jobs, how many are done, and what the others need."""
         runs = sum(len(job.ids) for job in self.jobs)
         done = sum(len(job.ids) for job, is_done in zip(self.jobs, self.done, strict=True) if is_done)
         return (
@@ -69,24 +68,24 @@ class SweepPlan(Shown):
 
 
 def plan_sweep(sweep: Sweep, *, runs: str | Path = DEFAULT_FOLDER, device: str | None = None) -> SweepPlan:
-    """What the sweep would do; a few steps of each kind of job are trained to know how long it takes."""
+    """What the sweep would do; a few steps of each kind of job are trained to estimate its time."""
     chosen = choose_device(device)
     jobs = make_jobs(sweep, chosen)
     folder = Path(FitOptions(runs=runs).runs)
     done = [is_done(job, folder) for job in jobs]
-    known: dict[Any, tuple[float, int, int]] = {}
+    known: dict[tuple[object, ...], tuple[float, int, int]] = {}
     seconds, size = [], 0.0
     for job, finished in zip(jobs, done, strict=True):
         if finished:
             seconds.append(0.0)
             continue
-        size_of = len(job.members), max(member.latents for member in job.members)
-        key = (str(job.data), str(job.settings), form(job.members[0].objective), *size_of)
+        widest = max(member.latents for member in job.members)
+        key = (str(job.data), str(job.options), form(job.members[0].objective), len(job.members), widest)
         if key not in known:
-            known[key] = _timed(job, chosen)
+            known[key] = _time_job(job, chosen)
         each, steps, parameters = known[key]
         seconds.append(each * steps)
-        size += len(job.ids) * (STATES * NUMBER * parameters + ROW * 60)
+        size += len(job.ids) * (STORED_COPIES * NUMBER_BYTES * parameters + HISTORY_ROW_BYTES * HISTORY_ROWS)
     return SweepPlan(tuple(jobs), tuple(done), tuple(seconds), size / 1e6)
 
 
@@ -97,71 +96,93 @@ def run_sweep(
     engine: str = "local",
     device: str | None = None,
     progress: bool | None = None,
-    checkpoint_seconds: float = CHECKPOINT,
-    **options: Any,
-) -> list[dict[str, Any]]:
-    """Train and measure every run of the sweep that is missing, by an engine; one row for each run, as the grid goes.
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    workers: int | None = None,
+    address: str | None = None,
+) -> list[Row]:
+    """Train and measure every run of the sweep that is missing; returns one row for each run, in the grid's order.
 
-    Runs that diverge stop no other: their rows say 'failed', and their folders why.
+    A run that diverges does not stop the others: its row has the status 'failed', and its folder says why.
 
-    `options` are the engine's: `workers` of 'local', `address` of 'ray'.
+    Args:
+        runs: Folder that holds the runs.
+        engine: 'local' (processes on this machine) or 'ray' (a cluster).
+        device: Default: 'cuda' if there is a GPU, else 'cpu'.
+        progress: Whether to show a progress bar. Default: on a terminal only.
+        checkpoint_seconds: Time between checkpoints.
+        workers: Number of processes of the local engine. Default: one per core on a CPU, one on a GPU.
+        address: Address of the Ray cluster, for the engine 'ray'.
     """
     folder, chosen = Path(FitOptions(runs=runs).runs), choose_device(device)
     jobs = make_jobs(sweep, chosen)
-    train_jobs(jobs, folder, engine, chosen, progress, checkpoint_seconds=checkpoint_seconds, **options)
+    train_jobs(jobs, folder, engine, chosen, progress, checkpoint_seconds, workers, address)
     return rows_of(jobs, folder)
 
 
 def train_jobs(
-    jobs: list[Job], folder: Path, engine: str, device: str, progress: bool | None = None, **options: Any
+    jobs: list[Job],
+    folder: Path,
+    engine: str,
+    device: str,
+    progress: bool | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    workers: int | None = None,
+    address: str | None = None,
 ) -> None:
-    """Perform the jobs that are not done."""
+    """Run the jobs that are not done."""
     missing = [job for job in jobs if not is_done(job, folder)]
     total = sum(len(job.ids) for job in jobs)
     done = total - sum(len(job.ids) for job in missing)
     with progress_bar("sweep", total, progress) as report:
         report(done)
         if missing:
-            for job in get_engine(engine)(missing, folder, device=device, **options):
+            running = get_engine(engine)(
+                missing,
+                folder,
+                device=device,
+                checkpoint_seconds=checkpoint_seconds,
+                workers=workers,
+                address=address,
+            )
+            for job in running:
                 done += len(job.ids)
                 report(done)
 
 
-def rows_of(jobs: list[Job], runs: Path) -> list[dict[str, Any]]:
-    """One row for each run of finished jobs: its settings, the ends of its history, and what was measured, if any."""
+def rows_of(jobs: list[Job], runs: Path) -> list[Row]:
+    """One row for each run of finished jobs: its settings, the last values of its history, and its measurements."""
     pairs = open_runs(jobs, runs)
-    rows = [summary_row(run.record, run.history) for run, _ in pairs]
-    values = [measure(run, job.measure) if run.status == COMPLETE else {} for run, job in pairs]
-    return drop_constant_settings([{**row, **own} for row, own in zip(rows, values, strict=True)])
+    rows = [
+        {**summary_row(run.record, run.history), **(measure(run, job.measure) if run.status == COMPLETE else {})}
+        for run, job in pairs
+    ]
+    return drop_constant_settings(rows)
 
 
 def open_runs(jobs: list[Job], runs: Path) -> list[tuple[Run, Job]]:
-    """The runs of finished jobs in the order of the sweep's grid, each with its job."""
+    """The runs of finished jobs in the order of the grid, each with its job."""
     store = Store(runs)
-    placed = [(place, identity, job) for job in jobs for place, identity in zip(job.places, job.ids, strict=True)]
-    return [(Run.open(store.path(identity)), job) for _, identity, job in sorted(placed, key=lambda one: one[0])]
+    found = [(position, one, job) for job in jobs for position, one in zip(job.positions, job.ids, strict=True)]
+    return [(Run.open(store.path(identity)), job) for _, identity, job in sorted(found, key=lambda each: each[0])]
 
 
-def _timed(job: Job, device: str) -> tuple[float, int, int]:
-    """Seconds of a step of a job, how many steps it has, and the parameters of one of its models."""
-    chosen, data = FitOptions.of(job.settings), open_dataset(job.data)
-    training, held_out = chosen.split().of(data)
-    whole = chosen.plan(len(training))
-    short = replace(whole, steps=TRIAL + 1, log_every=1, evaluate_every=TRIAL + 1, monitor_every=0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        trainer = Trainer(chosen.architecture(data), job.members, short, training, held_out, device)
-        trainer.advance()
-        began = time.perf_counter()
-        for _ in range(TRIAL - 1):
+def _time_job(job: Job, device: str) -> tuple[float, int, int]:
+    """Seconds per step of a job, its number of steps, and the number of parameters of one of its models."""
+    data = open_dataset(job.data)
+    training, held_out = job.options.split().of(data)
+    plan = job.options.plan(len(training))
+    short = replace(plan, steps=TIMED_STEPS + 1, log_every=1, evaluate_every=TIMED_STEPS + 1, monitor_every=0)
+    with single_thread("cpu"):
+        trainer = Trainer(job.options.architecture(data), job.members, short, training, held_out, device)
+        try:
             trainer.advance()
-        each = (time.perf_counter() - began) / (TRIAL - 1)
-    except NonFiniteError:
-        each = 0.0  # it diverges at once, and takes no time
-    finally:
-        torch.set_num_threads(threads)
-    return each, whole.steps, Layout.of(trainer.model()).size
+            began = time.perf_counter()
+            for _ in range(TIMED_STEPS - 1):
+                trainer.advance()
+            each = (time.perf_counter() - began) / (TIMED_STEPS - 1)
+        except NonFiniteError:
+            each = 0.0  # it diverges at once and takes no time
+    return each, plan.steps, Layout.of(trainer.model()).size
 
 
 def _span(values: list[int]) -> str:

@@ -1,39 +1,48 @@
-"""A sweep as a file: TOML, in which a mistake is named with its place."""
+"""Sweep files: TOML that is checked entry by entry, with the line of every mistake."""
 
 from __future__ import annotations
 
-import re
+import json
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vaescope.data import Dataset
+from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError
 from vaescope.runs.measurements import MeasurementSpec
-from vaescope.sweeps.jobs import make_jobs
-from vaescope.sweeps.specification import MEMBER, PARTS, SETTINGS, Sweep
+from vaescope.runs.options import FitOptions
+from vaescope.sweeps.specification import MEMBER_KEYS, SETTING_KEYS, Sweep, Trial, check_grid_entry
 
-# Section -> what it may hold; None for what is checked by what it describes.
-SECTIONS: dict[str, tuple[str, ...] | None] = {
+# Section -> its keys, in the order in which they are checked; None: any key that its registry or data set knows.
+SCHEMA: dict[str, tuple[str, ...] | None] = {
     "data": None,
-    "model": (*(part for part in PARTS if part != "optimiser"), "initialisation", "latents"),
+    # The number of latents first: the default may be too large for the data.
+    "model": ("latents", "model", "net", "posterior", "prior", "likelihood", "initialisation"),
     "objective": None,
     "training": (
-        *(name for name in SETTINGS if name not in PARTS and name != "initialisation"),
-        *("optimiser", "learning_rate", "seed"),
+        "epochs",
+        "steps",
+        "batch",
+        "optimiser",
+        "learning_rate",
+        "seed",
+        "precision",
+        "held_out",
+        "split_seed",
+        "log_every",
+        "evaluate_every",
+        "evaluation_items",
+        "monitor_every",
+        "monitor_items",
     ),
     "grid": None,
     "measure": ("metrics", "items", "exclude", "seed"),
 }
-# What parts are built from checks numbers; that a number is none, Python says.
+# Parts check their numbers; for a value of another type Python raises a TypeError.
 MISTAKES = (VaescopeError, TypeError)
-PART = re.compile(r"""([\w-]+)|("[^"]*"|'[^']*')""")
-_DOTTED = rf"(?:{PART.pattern.replace('(', '(?:')})"
-HEADER = re.compile(rf"\s*\[\s*({_DOTTED}(?:\s*\.\s*{_DOTTED})*)\s*\]\s*(?:#.*)?$")
-KEY = re.compile(rf"\s*({_DOTTED}(?:\s*\.\s*{_DOTTED})*)\s*=")
 EXAMPLE = """[data]
 name = "dsprites-small"
 
@@ -56,159 +65,208 @@ metrics = ["mig", "dci"]
 """
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A value of the file, or the values of a key of the grid, and where it stands: its path of TOML keys."""
+
+    path: tuple[str, ...]
+    values: list[Any]
+
+
 def read_sweep(path: str | Path) -> Sweep:
-    """The sweep that a file describes."""
+    """The sweep that a file describes; a mistake is reported with the file, the line and the key."""
     try:
         text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"File not found: {path}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} must be a text file that can be read, it cannot: {error}.") from error
+        raise ConfigurationError(f"{path} must be a readable text file ({error}).") from error
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} must be TOML: {error}.") from error
-    return _Reader(str(path), text, tables).sweep()
+    return SweepFile(str(path), text, tables).sweep()
 
 
-class _Reader:
-    """Tables of a file, and where in it each entry stands."""
+def line_of(text: str, path: tuple[str, ...]) -> int | None:
+    """The line on which an entry of a TOML file begins: the first after which the file, read up to there, has it."""
+    lines = text.splitlines(keepends=True)
+    read = 0  # lines that end an entry
+    for count in range(1, len(lines) + 1):
+        try:
+            table = tomllib.loads("".join(lines[:count]))
+        except tomllib.TOMLDecodeError:
+            continue  # within a value of several lines
+        if _has(table, path):
+            return read + 1
+        read = count
+    return None
+
+
+class SweepFile:
+    """The tables of a sweep file and its text, which says where each entry stands."""
 
     def __init__(self, path: str, text: str, tables: Mapping[str, Any]) -> None:
-        self.path, self.lines, self.tables = path, _lines(text), tables
-        # Data are opened once, however many combinations are tried.
-        self.opened: dict[str, Dataset] = {}
+        self.path, self.text, self.tables = path, text, tables
+        self._opened: dict[str, Dataset] = {}
+        self._built: set[str] = set()
 
     def sweep(self) -> Sweep:
+        """Check every entry, then build the sweep."""
         self._check_sections()
-        entries = {
-            f"{section}.{name}": value
-            for section in ("data", "model", "objective", "training")
-            for name, value in self.tables.get(section, {}).items()
-        }
-        grid = {f"grid.{place}": values for place, values in _flat(self.tables.get("grid", {})).items()}
-        for entry, values in grid.items():
-            self._checked(entry, partial(Sweep, "", grid={entry.removeprefix("grid."): values}))
-        for name, value in self.tables.get("measure", {}).items():
-            self._checked(f"measure.{name}", partial(MeasurementSpec, **{name: value}))
-        first = {entry: values[:1] for entry, values in grid.items()}
-        self._check_first(entries, first)
-        for entry, values in grid.items():
-            for value in values[1:]:
-                self._checked(entry, partial(self._try, entries, {**first, entry: [value]}))
-        sweep = self._made(entries, grid)
-        for data in self.opened.values():
-            self._checked("measure.metrics", partial(sweep.measure.check, data))
+        grid = {".".join(path): Entry(("grid", *path), values) for path, values in _flat(self.tables.get("grid", {}))}
+        for key, entry in grid.items():
+            with self._at(entry.path):
+                check_grid_entry(key, entry.values)
+        measure = self.tables.get("measure", {})
+        for name, value in measure.items():
+            with self._at(("measure", name)):
+                MeasurementSpec(**{name: value})
+        self._check_data(grid)
+        self._check_entries(grid)
+        sweep = self._sweep(grid, MeasurementSpec(**measure))
+        for data in self._opened.values():
+            with self._at(("measure", "metrics")):
+                sweep.measure.check(data)
         return sweep
 
-    def _check_first(self, entries: dict[str, Any], grid: dict[str, Any]) -> None:
-        """The first combination must be possible; if it is not, the entry without which it would be is to blame."""
-        error = self._failure(entries, grid)
-        if error is None:
-            return
-        for entry in sorted([*grid, *entries], key=_rank):
-            if str(self._failure(_without(entries, entry), _without(grid, entry))) != str(error):
-                raise self._mistake(entry, error) from error
-        raise ConfigurationError(f"{self.path}: {error}") from error
-
-    def _failure(self, entries: dict[str, Any], grid: dict[str, Any]) -> Exception | None:
-        try:
-            self._try(entries, grid)
-        except MISTAKES as error:
-            return error
-        return None
-
-    def _try(self, entries: dict[str, Any], grid: dict[str, Any]) -> None:
-        # What is measured is nothing that these entries are to blame for.
-        make_jobs(replace(self._made(entries, grid), measure=MeasurementSpec()), opened=self.opened)
-
-    def _made(self, entries: dict[str, Any], grid: dict[str, Any]) -> Sweep:
-        """The sweep of these entries, each 'section.name'."""
-        tables: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "objective": {}, "training": {}}
-        for entry, value in entries.items():
-            section, _, name = entry.partition(".")
-            tables[section][name] = value
-        data, told = tables["data"], {**tables["model"], **tables["training"]}
+    def _sweep(self, grid: Mapping[str, Entry], measure: MeasurementSpec) -> Sweep:
+        data, objective = self.tables["data"], {"name": "beta", **self.tables.get("objective", {})}
+        given = {**self.tables.get("model", {}), **self.tables.get("training", {})}
         return Sweep(
             data["name"] if list(data) == ["name"] else data,
-            {name: value for name, value in told.items() if name not in MEMBER},
-            {name: value for name, value in told.items() if name in MEMBER},
-            {"name": "beta", **tables["objective"]},
-            {entry.removeprefix("grid."): values for entry, values in grid.items()},
-            MeasurementSpec(**self.tables.get("measure", {})),
+            {name: value for name, value in given.items() if name in SETTING_KEYS},
+            {name: value for name, value in given.items() if name in MEMBER_KEYS},
+            objective,
+            {key: entry.values for key, entry in grid.items()},
+            measure,
         )
+
+    def _check_data(self, grid: Mapping[str, Entry]) -> None:
+        """The data must open; if they do not, the first option with which they do not is the mistake."""
+        steps: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+        if "data" in grid:
+            first = grid["data"].values[0]
+            steps.append((grid["data"].path, dict(first) if isinstance(first, Mapping) else {"name": first}))
+        else:
+            section = self.tables["data"]
+            names = _name_first(section)
+            for count, name in enumerate(names, 1):
+                steps.append((("data", name), {one: section[one] for one in names[:count]}))
+        for key, entry in grid.items():
+            if key.startswith("data."):
+                steps.append((entry.path, {**steps[-1][1], key.removeprefix("data."): entry.values[0]}))
+        try:
+            self._open(steps[-1][1])
+        except MISTAKES:
+            for path, source in steps:
+                with self._at(path):
+                    open_dataset(source)
+            raise
+
+    def _check_entries(self, grid: Mapping[str, Entry]) -> None:
+        """Add the entries one at a time: a mistake belongs to the one that was added last.
+
+        Then each further value of the grid takes the place of the first.
+        """
+        values: dict[str, Any] = {"data": self.tables["data"], "objective": {"name": "beta"}}
+        values |= {key: entry.values[0] for key, entry in grid.items() if key.partition(".")[0] == "data"}
+        entries = self._entries(grid)
+        if "latents" not in entries:
+            with self._at(("data",)):
+                self._check_trial(values)
+        for key, entry in entries.items():
+            values[key] = entry.values[0]
+            with self._at(entry.path):
+                self._check_trial(values)
+        for key, entry in grid.items():
+            for value in entry.values[1:]:
+                with self._at(entry.path):
+                    self._check_trial({**values, key: value})
+
+    def _entries(self, grid: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Key -> entry, in the order of the schema; an entry of the grid replaces that of a section."""
+        found: dict[str, Entry] = {}
+        for section in ("model", "objective", "training"):
+            table = self.tables.get(section, {})
+            for name in SCHEMA[section] or _name_first(table):
+                key = name if SCHEMA[section] else f"{section}.{name}"
+                if name in table and key.partition(".")[0] not in grid:
+                    found[key] = Entry((section, name), [table[name]])
+        # Whole parts first: an option belongs to the part that was chosen.
+        of_grid = sorted((key for key in grid if key.partition(".")[0] != "data"), key=lambda key: "." in key)
+        latents = {"latents": grid["latents"]} if "latents" in grid else {}
+        return {**latents, **found, **{key: grid[key] for key in of_grid}}
+
+    def _check_trial(self, values: Mapping[str, Any]) -> None:
+        """A run with these values must be possible."""
+        trial = Trial.of(values)
+        data = self._open(trial.data)
+        (configuration,) = FitOptions.of(trial.settings).configurations(data, [trial.member])
+        model = f"{configuration.architecture} {trial.member.latents} {data.shape}"
+        if model not in self._built:
+            configuration.architecture.build(data.shape, trial.member.latents, seed=None)
+            self._built.add(model)
+
+    def _open(self, source: DataLike) -> Dataset:
+        key = json.dumps(source if isinstance(source, Mapping) else {"name": source}, sort_keys=True, default=str)
+        if key not in self._opened:
+            self._opened[key] = open_dataset(source)
+        return self._opened[key]
 
     def _check_sections(self) -> None:
         for section, table in self.tables.items():
-            if section not in SECTIONS:
-                raise ConfigurationError(
-                    f"{self._place(section)}: a sweep has the sections {', '.join(SECTIONS)}; got {section!r}."
-                )
+            if section not in SCHEMA:
+                raise self._mistake((section,), f"a sweep has the sections {', '.join(SCHEMA)}; got {section!r}.")
             if not isinstance(table, Mapping):
-                raise ConfigurationError(f"{self._place(section)}: {section} must be a section, [{section}].")
-            known = SECTIONS[section]
+                raise self._mistake((section,), f"{section} must be a section: write [{section}].")
+            known = SCHEMA[section]
             for name in table if known is not None else ():
                 if name not in (known or ()):
-                    raise ConfigurationError(
-                        f"{self._place(f'{section}.{name}')}: [{section}] has {', '.join(known or ())}; got {name!r}."
-                    )
+                    raise self._mistake((section, name), f"[{section}] has {', '.join(known or ())}; got {name!r}.")
         if "data" not in self.tables:
             raise ConfigurationError(f"{self.path}: a sweep must have a section [data] with a name.")
         if "name" not in self.tables["data"]:
-            raise ConfigurationError(f"{self._place('data')}: data must have a name, or the path of a file or folder.")
+            raise self._mistake(("data",), "[data] must have a name, which may be the path of a file or folder.")
         name = self.tables["data"]["name"]
         if not (isinstance(name, str) and name):
-            raise ConfigurationError(
-                f"{self._place('data.name')}: the name must be that of data, or the path of a file or folder, got "
-                f"{name!r}. Numbers go into a file, and several sets of data into the grid: data = ['mnist', 'digits']."
+            raise self._mistake(
+                ("data", "name"),
+                f"name must be the name of a data set or the path of a file or folder, got {name!r}. Several data sets "
+                "go into the grid: data = ['mnist', 'digits'].",
             )
 
-    def _checked(self, entry: str, work: Callable[[], Any]) -> None:
-        """Do the work; its error with the place of the entry before it."""
+    @contextmanager
+    def _at(self, path: tuple[str, ...]) -> Iterator[None]:
+        """Add the place of an entry to an error."""
         try:
-            work()
+            yield
         except MISTAKES as error:
-            raise self._mistake(entry, error) from error
+            words = f"a value has the wrong type ({error})." if isinstance(error, TypeError) else str(error)
+            raise self._mistake(path, words) from error
 
-    def _mistake(self, entry: str, error: Exception) -> ConfigurationError:
-        words = f"a value is of the wrong type ({error})." if isinstance(error, TypeError) else str(error)
-        return ConfigurationError(f"{self._place(entry)}: {words}")
-
-    def _place(self, entry: str) -> str:
-        """The file, the line where the entry or else its section stands, and its name."""
-        line = self.lines.get(entry, self.lines.get(entry.partition(".")[0]))
-        return f"{self.path}, {entry}" if line is None else f"{self.path}, line {line}, {entry}"
+    def _mistake(self, path: tuple[str, ...], words: str) -> ConfigurationError:
+        line = line_of(self.text, path) or line_of(self.text, path[:1])
+        place = ".".join(path) if line is None else f"line {line}, {'.'.join(path)}"
+        return ConfigurationError(f"{self.path}, {place}: {words}")
 
 
-def _lines(text: str) -> dict[str, int]:
-    """The line of every section and entry, by its name with points between."""
-    found: dict[str, int] = {}
-    section = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := HEADER.match(line):
-            section = _name(header[1])
-            found.setdefault(section, number)
-        elif key := KEY.match(line):
-            found.setdefault(".".join(filter(None, [section, _name(key[1])])), number)
-    return found
+def _has(table: object, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if not isinstance(table, Mapping) or key not in table:
+            return False
+        table = table[key]
+    return True
 
 
-def _name(dotted: str) -> str:
-    return ".".join(bare or quoted.strip("\"'") for bare, quoted in PART.findall(dotted))
+def _name_first(table: Mapping[str, Any]) -> list[str]:
+    return sorted(table, key=lambda name: name != "name")
 
 
-def _flat(grid: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Places of a grid whose points are TOML's own: objective.beta = [1, 4] is a table in a table."""
-    found: dict[str, Any] = {}
+def _flat(grid: Mapping[str, Any], before: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """The entries of a grid by their paths: objective.beta = [1, 4] is a table in a table."""
+    found: list[tuple[tuple[str, ...], Any]] = []
     for name, values in grid.items():
-        found |= _flat(values, f"{before}{name}.") if isinstance(values, Mapping) else {f"{before}{name}": values}
+        path = (*before, name)
+        found += _flat(values, path) if isinstance(values, Mapping) else [(path, values)]
     return found
-
-
-def _without(table: Mapping[str, Any], entry: str) -> dict[str, Any]:
-    return {name: value for name, value in table.items() if name != entry}
-
-
-def _rank(entry: str) -> int:
-    """Whom to blame first: the grid says the most, of it an option, and a part cannot be without its name."""
-    if entry.startswith("grid."):
-        return 0 if entry.count(".") > 1 else 1
-    return 4 if entry == "data.name" else 3 if entry == "objective.name" else 2

@@ -1,9 +1,10 @@
 """From a plan to trained members: one or many at once, exactly resumable."""
 
-from vaescope.training.engines import State
-from vaescope.training.optimisers import OPTIMISERS, Adagrad, Adam, AMSGrad
+from vaescope.training.history import HistoryRow
+from vaescope.training.optimisers import OPTIMISERS, Adagrad, Adam, AMSGrad, Optimiser
 from vaescope.training.plan import PRECISIONS, Member, Plan
-from vaescope.training.trainer import Row, Trainer
+from vaescope.training.state import State
+from vaescope.training.trainer import Trainer
 
 __all__ = [
     "OPTIMISERS",
@@ -11,9 +12,10 @@ __all__ = [
     "AMSGrad",
     "Adagrad",
     "Adam",
+    "HistoryRow",
     "Member",
+    "Optimiser",
     "Plan",
-    "Row",
     "State",
     "Trainer",
 ]

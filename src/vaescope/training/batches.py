@@ -1,9 +1,8 @@
-"""What a training step takes from the data: items, and their conditions for a conditional model."""
+"""The data of a training step: items, and their conditions for a conditional model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -11,19 +10,20 @@ from torch import Tensor
 
 from vaescope.data.conditions import conditions_of
 from vaescope.data.dataset import Dataset
+from vaescope.models import LatentModel
 
 
 @dataclass(frozen=True)
-class Feed:
-    """Items and conditions on one device; no conditions for a model that takes none."""
+class Batches:
+    """Items and their conditions on one device; no conditions for an unconditional model."""
 
     data: Dataset
     conditions: Float[Tensor, "items width"] | None = None
 
     @classmethod
-    def of(cls, data: Dataset, module: Any, device: torch.device | str) -> Feed:
-        """The items, with the conditions of `module` if it is a conditional model."""
-        return cls(data, conditions_of(module, data, device))
+    def of(cls, data: Dataset, model: LatentModel, device: torch.device | str) -> Batches:
+        """The items, with their conditions if the model is conditional."""
+        return cls(data, conditions_of(model, data, device))
 
     def __len__(self) -> int:
         return len(self.data)
@@ -33,5 +33,10 @@ class Feed:
         return self.data.batch(index)
 
     def condition(self, index: Int[Tensor, "*batch"]) -> dict[str, Tensor]:
-        """The conditions at `index`, under the name that a pass knows them by; nothing without any."""
+        """The conditions at `index` under the name 'condition'; empty for an unconditional model."""
         return {} if self.conditions is None else {"condition": self.conditions[index]}
+
+
+def as_channels_last(x: Tensor) -> Tensor:
+    """Images in the memory format that convolutions on a CPU are fastest in; other items unchanged."""
+    return x.to(memory_format=torch.channels_last) if x.ndim == 4 and not x.is_cuda else x

@@ -1,4 +1,4 @@
-"""Tensors on disk: written whole or not at all, with a checksum that is verified when they are read."""
+"""Tensors on disk: written completely or not at all, with a checksum that is verified on reading."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from safetensors.torch import save
 from torch import Tensor
 
 from vaescope.errors import RunError
-from vaescope.training.engines import State
+from vaescope.training.state import State
 
 CHECKSUM = "sha256"
+SLOT, BUFFER = "slot.", "buffer."
+REMEDY = "Restore it from a copy, or move it away: training starts again from what is left."
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file's content so that a reader, or a crash, sees the old or the new, never a part."""
+    """Replace the content of a file, so that readers and crashes leave the old or the new content, never a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -32,7 +34,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise RunError(
-            f"{path} could not be written ({error.strerror}); what was there before is unchanged. "
+            f"{path} could not be written ({error.strerror}); its previous content is unchanged. "
             "Free some space or choose another folder, then run the same command again: it resumes."
         ) from error
 
@@ -45,39 +47,38 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read the tensors and notes of `save_tensors`, after verifying that they are what was written."""
+    """Read the tensors and notes that `save_tensors` wrote, and verify their checksum."""
     if not path.is_file():
-        raise RunError(f"{path} must exist to be read, there is no such file.")
+        raise RunError(f"File not found: {path}.")
     try:
         with safe_open(str(path), framework="pt") as file:
             metadata = dict(file.metadata() or {})
             names = list(file.keys())
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
-        raise RunError(
-            f"{path} is damaged and was not read ({error}). Delete it: training starts again from what is left."
-        ) from error
+        raise RunError(f"{path} is damaged and was not read ({error}). {REMEDY}") from error
     if metadata.pop(CHECKSUM, None) != _checksum(tensors, metadata):
-        raise RunError(
-            f"{path} is damaged and was not read: its checksum does not match its content. "
-            "Delete it: training starts again from what is left."
-        )
+        raise RunError(f"{path} is damaged and was not read: its checksum does not match its content. {REMEDY}")
     return tensors, metadata
 
 
 def save_state(path: Path, state: State) -> None:
-    """Write where training stands."""
-    tensors = {"parameters": state.parameters, **{f"slot.{name}": slot for name, slot in state.slots.items()}}
-    save_tensors(path, tensors, {"step": json.dumps(state.step)})
+    """Write a training state."""
+    slots = {f"{SLOT}{name}": slot for name, slot in state.slots.items()}
+    buffers = {f"{BUFFER}{name}": buffer for name, buffer in state.buffers.items()}
+    save_tensors(path, {"parameters": state.parameters, **slots, **buffers}, {"step": json.dumps(state.step)})
 
 
 def load_state(path: Path) -> State:
-    """Read where training stood."""
+    """Read a training state; one without buffers, as version 0.1 wrote them, has none."""
     tensors, notes = load_tensors(path)
     if "parameters" not in tensors or "step" not in notes:
         raise RunError(f"{path} must hold a training state (parameters and a step), got {sorted(tensors)}.")
-    slots = {name.removeprefix("slot."): tensor for name, tensor in tensors.items() if name.startswith("slot.")}
-    return State(int(notes["step"]), tensors["parameters"], slots)
+    return State(int(notes["step"]), tensors["parameters"], _group(tensors, SLOT), _group(tensors, BUFFER))
+
+
+def _group(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _checksum(tensors: Mapping[str, Tensor], notes: Mapping[str, str]) -> str:

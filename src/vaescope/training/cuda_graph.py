@@ -1,4 +1,4 @@
-"""Work on a CUDA device recorded once as a graph, to be replayed without the host's part in it."""
+"""Work on a CUDA device recorded once as a graph, which is replayed without work on the host."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TypeVar
 import torch
 
 Result = TypeVar("Result")
-WARM_UPS = 3
+WARM_UP_CALLS = 3
 
 
 def captured(
     work: Callable[[], Result], prepare: Callable[[], object] = lambda: None
 ) -> tuple[torch.cuda.CUDAGraph, Result]:
-    """The graph of `work` and what it returns, which every replay overwrites; `prepare` comes before each time."""
+    """The graph of `work` and its result, which every replay overwrites; `prepare` is called before each recording."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(WARM_UPS):
+        for _ in range(WARM_UP_CALLS):
             prepare()
             work()
     torch.cuda.current_stream().wait_stream(side)

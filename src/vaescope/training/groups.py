@@ -1,4 +1,4 @@
-"""Which members train together: the plan decides, the user does not."""
+"""Which members train together as one program."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from torch import nn
 from vaescope.training.layout import Layout
 from vaescope.training.plan import Member
 
-MOST_TOGETHER = 64
-# On a CPU a small net spends its time between operations, and stacking shares that; a large one does not.
-SMALL_NET = 100_000
+MAX_MEMBERS = 64
+# On a CPU a small net spends its time between operations, which stacked members share; a large net does not.
+MAX_STACKED_PARAMETERS = 100_000
 
 
 def group(members: Sequence[Member], module: nn.Module, device: torch.device) -> list[list[int]]:
     """Positions of the members, in groups that train as one program."""
     positions = list(range(len(members)))
-    together = MOST_TOGETHER if device.type == "cuda" or Layout.of(module).size <= SMALL_NET else 1
-    return [positions[start : start + together] for start in range(0, len(positions), together)]
+    stacked = device.type == "cuda" or Layout.of(module).size <= MAX_STACKED_PARAMETERS
+    size = MAX_MEMBERS if stacked else 1
+    return [positions[start : start + size] for start in range(0, len(positions), size)]

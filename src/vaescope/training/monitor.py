@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from jaxtyping import Float
@@ -11,94 +11,102 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from vaescope.errors import CollapseWarning
+from vaescope.models import LatentModule
 from vaescope.models.variational import gaussian_prior
 from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
     CollapseWatch,
     collapse_sentence,
-    own_prior_type_codes,
+    prior_relative_type_codes,
     regime_rate,
     relative_error,
     variable_type_codes,
 )
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import in_words
-from vaescope.training.batches import Feed
-from vaescope.training.critic import CRITIC, MODEL, WithCritic
+from vaescope.training.batches import Batches, as_channels_last
 from vaescope.training.cuda_graph import captured
-from vaescope.training.engines import as_channels_last
+from vaescope.training.ensemble import Ensemble, evaluation_mode
+from vaescope.training.history import HistoryValue
 from vaescope.training.plan import PRECISIONS, Member
-from vaescope.training.step import Task
+from vaescope.training.state import State, first_member
 
-CHUNK = 256
+CHUNK_ITEMS = 256
 LETTERS = "amp"  # one letter a latent, in the order of VARIABLE_TYPES
 
 
 class Monitor:
-    """Looks at the same items every time; what it sees goes into the history.
+    """Measures the types of the latents on the same items every time, for the history.
 
-    A model without a variance (a deterministic code) has no types, and is not looked at.
+    A model without a variance (a deterministic code) has no types.
     """
 
-    def __init__(self, task: Task, members: tuple[Member, ...], data: Feed) -> None:
-        self.task, self.members, self.data = task, members, data
+    def __init__(self, ensemble: Ensemble, members: tuple[Member, ...], data: Batches) -> None:
+        self.ensemble, self.members, self.data = ensemble, members, data
         self.items = len(data)
-        self.has_types = "posterior" in task.noise
-        self._encoder = _Encoder(task.module.model if isinstance(task.module, WithCritic) else task.module)
+        self.has_types = "posterior" in ensemble.noise
+        self._encoder = _Encoder(ensemble.model)
         self._watches = [CollapseWatch()] * len(members)
         self._graph: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
 
     @torch.no_grad()
-    def look(self, parameters: Float[Tensor, "members size"], step: int) -> list[dict[str, Any]]:
+    def probe(self, state: State) -> list[dict[str, HistoryValue]]:
         """For each member the counts of types, the type of each latent as a letter, rate, Delta_KL, correlations.
 
         `correlations` is the lower triangle, row by row, of the correlation matrix of the mean representation
         (figures 6.10 and 6.11); a constant latent correlates with nothing.
         """
-        table = (self._replayed(parameters) if parameters.is_cuda else self._table(parameters)).cpu()
-        latents = self.task.masks.shape[1]
+        with evaluation_mode(self.ensemble.model):
+            table = (self._replayed(state) if state.parameters.is_cuda else self._table(state)).cpu()
+        latents = self.ensemble.inputs.masks.shape[1]
         widths = (latents, 1, 1, latents * (latents - 1) // 2)
         rows = []
         for position, (line, member) in enumerate(zip(table, self.members, strict=True)):
             codes, (rate,), (approximation,), correlations = (part.tolist() for part in line.split(widths))
-            rows.append(_row(codes, rate, approximation, correlations, member.latents))
-            self._warn_of_collapse(position, rows[-1], step)
+            types = "".join(LETTERS[int(code)] for code in codes[: member.latents])
+            counts = {name: types.count(letter) for name, letter in zip(VARIABLE_TYPES, LETTERS, strict=True)}
+            rows.append({**counts, **_row(types, rate, approximation, correlations)})
+            self._warn_of_collapse(position, counts, state.step)
         return rows
 
-    def _replayed(self, parameters: Tensor) -> Tensor:
-        """The table of the members in these parameters, which stay where they are while their values change."""
+    def _replayed(self, state: State) -> Tensor:
+        """The table, by a graph: the tensors of the state stay in place while their values change."""
         if self._graph is None:
-            self._graph = captured(lambda: self._table(parameters))
+            self._graph = captured(lambda: self._table(state))
         graph, table = self._graph
         graph.replay()
         return table
 
-    def _table(self, parameters: Tensor) -> Float[Tensor, "members columns"]:
+    def _table(self, state: State) -> Float[Tensor, "members columns"]:
+        device = state.parameters.device
         parts = [
-            self._encode(parameters, torch.arange(start, min(start + CHUNK, self.items), device=parameters.device))
-            for start in range(0, self.items, CHUNK)
+            self._encode(state, torch.arange(start, min(start + CHUNK_ITEMS, self.items), device=device))
+            for start in range(0, self.items, CHUNK_ITEMS)
         ]
         return _observe(*(torch.cat(columns, dim=1) for columns in zip(*parts, strict=True)))
 
-    def _encode(self, parameters: Tensor, index: Tensor) -> tuple[Tensor, ...]:
-        _, computed, _ = PRECISIONS[self.task.plan.precision]
+    def _encode(self, state: State, index: Tensor) -> tuple[Tensor, ...]:
+        ensemble, computed = self.ensemble, PRECISIONS[self.ensemble.plan.precision].computed
         x = as_channels_last(self.data.batch(index)).to(computed)
-        told = tuple(condition.to(computed) for condition in self.data.condition(index).values())
+        condition = tuple(values.to(computed) for values in self.data.condition(index).values())
 
-        def encode(vector: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-            weights = self.task.layout.unpack(vector.to(computed))
-            # A critic has its weights beside the model's, which then are under their full name already.
-            named = {name if name.startswith((MODEL, CRITIC)) else MODEL + name: w for name, w in weights.items()}
-            named = {name: weight for name, weight in named.items() if not name.startswith(CRITIC)}
-            return functional_call(self._encoder, {**named, "model.latent_mask": mask.to(computed)}, (x, *told))
+        def encode(vector: Tensor, buffers: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, ...]:
+            weights = ensemble.layout.unpack(vector.to(computed)).model
+            named = {**weights, **buffers, "latent_mask": mask.to(computed)}
+            found: tuple[Tensor, ...] = functional_call(
+                self._encoder, {f"model.{name}": value for name, value in named.items()}, (x, *condition)
+            )
+            return found
 
-        if len(parameters) > 1:
-            return vmap(encode)(parameters, self.task.masks)
-        return tuple(part[None] for part in encode(parameters[0], self.task.masks[0]))
+        masks = ensemble.inputs.masks
+        if len(masks) > 1:
+            stacked: tuple[Tensor, ...] = vmap(encode)(state.parameters, state.buffers, masks)
+            return stacked
+        return tuple(part[None] for part in encode(state.parameters[0], first_member(state.buffers), masks[0]))
 
-    def _warn_of_collapse(self, position: int, row: dict[str, Any], step: int) -> None:
-        """One sentence for each member, when collapse begins."""
-        self._watches[position], what = self._watches[position].after(row, step, self.task.plan.steps)
+    def _warn_of_collapse(self, position: int, counts: Mapping[str, int], step: int) -> None:
+        """One warning for each member, when collapse begins."""
+        self._watches[position], what = self._watches[position].after(counts, step, self.ensemble.plan.steps)
         if what is None:
             return
         member = self.members[position]
@@ -109,12 +117,12 @@ class Monitor:
 class _Encoder(nn.Module):
     """The first half of a model, as a function of its parameters."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: LatentModule) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
-        """Mean and variance of the posterior, and of the prior where it is a Gaussian other than N(0, 1)."""
+        """Mean and variance of the posterior, and of the prior if it is a Gaussian other than N(0, 1)."""
         posterior, prior = self.model.encode(x, condition), gaussian_prior(self.model, condition)
         if prior is None:
             return posterior.mean, posterior.variance
@@ -137,7 +145,7 @@ def _observe(
     else:
         unit = prior_variance.double()
         moved, ratio = (mean - prior_mean.double()) / unit.sqrt(), variance / unit
-        codes = own_prior_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
+        codes = prior_relative_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
     rate = gaussian.kl_to_standard(moved, ratio.log()).mean(1)
     approximation = regime_rate(rate, ratio.mean(1), moved.std(1, correction=0))
     # Less the first item, a constant latent is exactly 0.
@@ -154,24 +162,21 @@ def _moments(values: Float[Tensor, "members items latents"]) -> tuple[Tensor, Te
     return values.mean(1), values.var(1, correction=0)
 
 
-def _row(
-    codes: list[float], rate: float, approximation: float, correlations: list[float], latents: int
-) -> dict[str, Any]:
-    """What the history keeps of one member; masked latents come after its own, and drop off."""
-    types = "".join(LETTERS[int(code)] for code in codes[:latents])
-    correlations = correlations[: latents * (latents - 1) // 2]
+def _row(types: str, rate: float, approximation: float, correlations: list[float]) -> dict[str, HistoryValue]:
+    """What the history keeps of one member; masked latents come after its own, and are cut off."""
+    latents = len(types)
+    own = correlations[: latents * (latents - 1) // 2]
     return {
-        **{name: types.count(letter) for name, letter in zip(VARIABLE_TYPES, LETTERS, strict=True)},
         "types": types,
         "rate": rate,
         "delta_kl": relative_error(rate, approximation),
-        "correlations": [round(value, 4) for value in correlations],
-        **_strongest(correlations, types),
+        "correlations": [round(value, 4) for value in own],
+        **_passive_correlation(own, types),
     }
 
 
-def _strongest(correlations: list[float], types: str) -> dict[str, float]:
-    """How strongly the passive latents correlate with another at most, on average; nothing without any."""
+def _passive_correlation(correlations: list[float], types: str) -> dict[str, float]:
+    """Mean, over passive latents, of their strongest correlation with another latent; empty without passive latents."""
     passive = [latent for latent, letter in enumerate(types) if letter == LETTERS[VARIABLE_TYPES.index(PASSIVE)]]
     if not passive or len(types) < 2:
         return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -11,29 +11,43 @@ from torch import Tensor
 
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
-from vaescope.registry import PartRegistry
+from vaescope.registry import Part, PartRegistry
 
-BLOCK = 2**16  # numbers; a block of parameters, gradient and moments stays in a core's cache
+BLOCK_SIZE = 2**16  # numbers; a block of parameters, gradient and moments fits into the cache of a core
 
 Slots = dict[str, Float[Tensor, "members size"]]
 
 
-OPTIMISERS: PartRegistry[Any] = PartRegistry("optimiser", "vaescope.optimisers")
+class Optimiser(Part, Protocol):
+    """Updates the parameters of all members at once.
+
+    Attributes:
+        slots: Names of the tensors that it keeps between steps, each of the size of the parameters and zero at first.
+    """
+
+    slots: ClassVar[tuple[str, ...]]
+
+    def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
+        """One step in place; `step` counts from 0, `rate` is one learning rate for each member."""
+        ...
+
+
+OPTIMISERS: PartRegistry[Optimiser] = PartRegistry("optimiser", "vaescope.optimisers", Optimiser)
 
 
 @OPTIMISERS.register("adam", summary="adaptive moments", source="Kingma and Ba, 2015")
 @dataclass(frozen=True)
-class Adam:
+class Adam(Optimiser):
     """Kingma and Ba (2015)."""
+
+    slots: ClassVar[tuple[str, ...]] = ("first", "second")
 
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        _check(self)
-
-    slots = ("first", "second")
+        _check(self.epsilon, beta1=self.beta1, beta2=self.beta2)
 
     def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
         """One step in place; `step` counts from 0, `rate` is one learning rate for each member."""
@@ -42,17 +56,17 @@ class Adam:
 
 @OPTIMISERS.register("amsgrad", summary="Adam with the largest second moment so far", source="Reddi et al., 2018")
 @dataclass(frozen=True)
-class AMSGrad:
+class AMSGrad(Optimiser):
     """Reddi, Kale and Kumar (2018): Adam with the largest second moment so far."""
+
+    slots: ClassVar[tuple[str, ...]] = ("first", "second", "largest")
 
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        _check(self)
-
-    slots = ("first", "second", "largest")
+        _check(self.epsilon, beta1=self.beta1, beta2=self.beta2)
 
     def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
         """One step in place."""
@@ -61,15 +75,15 @@ class AMSGrad:
 
 @OPTIMISERS.register("adagrad", summary="adaptive learning rates", source="Duchi et al., 2011")
 @dataclass(frozen=True)
-class Adagrad:
+class Adagrad(Optimiser):
     """Duchi, Hazan and Singer (2011)."""
+
+    slots: ClassVar[tuple[str, ...]] = ("sum",)
 
     epsilon: float = 1e-10
 
     def __post_init__(self) -> None:
-        _check(self)
-
-    slots = ("sum",)
+        _check(self.epsilon)
 
     def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
         """One step in place."""
@@ -77,13 +91,13 @@ class Adagrad:
         parameters.sub_(rate * gradient / (slots["sum"].sqrt() + self.epsilon))
 
 
-def empty_slots(optimiser: Any, parameters: Float[Tensor, "members size"]) -> Slots:
+def empty_slots(optimiser: Optimiser, parameters: Float[Tensor, "members size"]) -> Slots:
     """The optimiser's state before the first step."""
     return {name: torch.zeros_like(parameters) for name in optimiser.slots}
 
 
 def apply_at_once(
-    optimiser: Any,
+    optimiser: Optimiser,
     parameters: Float[Tensor, "members size"],
     gradient: Float[Tensor, "members size"],
     slots: Slots,
@@ -95,16 +109,16 @@ def apply_at_once(
 
 
 def apply_in_blocks(
-    optimiser: Any,
+    optimiser: Optimiser,
     parameters: Float[Tensor, "members size"],
     gradient: Float[Tensor, "members size"],
     slots: Slots,
     step: Int[Tensor, ""],
     rate: Float[Tensor, "members 1"],
 ) -> None:
-    """One step, a block at a time, so that on a CPU the passes of the formula meet the cache."""
-    for start in range(0, parameters.shape[1], BLOCK):
-        block = slice(start, start + BLOCK)
+    """One step, a block at a time, so that on a CPU the operations of the formula find the block in the cache."""
+    for start in range(0, parameters.shape[1], BLOCK_SIZE):
+        block = slice(start, start + BLOCK_SIZE)
         part = {name: slot[:, block] for name, slot in slots.items()}
         optimiser.update(parameters[:, block], gradient[:, block], part, step, rate)
 
@@ -127,8 +141,8 @@ def _adam(
     parameters.sub_(rate / (1 - optimiser.beta1**count) * slots["first"] / root)
 
 
-def _check(optimiser: Any) -> None:
-    for name in ("beta1", "beta2"):
-        if not 0 <= finite_number(name, getattr(optimiser, name, 0.0)) < 1:
-            raise ConfigurationError(f"{name} must lie in [0, 1), got {getattr(optimiser, name)!r}.")
-    finite_number("epsilon", optimiser.epsilon, above=0)
+def _check(epsilon: float, **moments: float) -> None:
+    for name, value in moments.items():
+        if not 0 <= finite_number(name, value) < 1:
+            raise ConfigurationError(f"{name} must lie in [0, 1), got {value!r}.")
+    finite_number("epsilon", epsilon, above=0)

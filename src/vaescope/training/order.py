@@ -1,4 +1,4 @@
-"""Which items and which noise a member sees at a step: functions of (seed, step) alone."""
+"""The items and the noise of a member at a step, as functions of (seed, step) alone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from vaescope.numerics import counter
 
 
 class BatchOrder:
-    """Every epoch is a fresh permutation of the items for each member; what does not fill a batch waits.
+    """A new permutation of the items for each epoch and member; items that do not fill a batch are left out.
 
-    The permutation of the current epoch is kept, as a cache: any step can be asked for at any time.
+    The permutation of the current epoch is cached, but steps can be requested in any order.
     """
 
     def __init__(self, seeds: Int[Tensor, "members"], items: int, batch: int) -> None:
@@ -26,7 +26,7 @@ class BatchOrder:
         self._order = torch.empty(0)
 
     def forget(self) -> None:
-        """Drop the kept permutation: the seeds are others now."""
+        """Clear the cached permutation, because the seeds have changed."""
         self._epoch = -1
 
     def indices(self, steps: range) -> Int[Tensor, "steps members batch"]:
@@ -44,7 +44,7 @@ class BatchOrder:
 def draw_noise(
     columns: Mapping[str, int], seeds: Int[Tensor, "members"], steps: range, batch: int, dtype: torch.dtype
 ) -> dict[str, Tensor]:
-    """Standard normal noise for each stream that a model declares: steps x members x batch x columns."""
+    """Standard normal noise for each stream: steps x members x batch x columns."""
     number = torch.arange(steps.start, steps.stop, device=seeds.device)
     rows = torch.arange(batch, device=seeds.device)
     return {

@@ -1,42 +1,63 @@
-"""What is trained and how: the plan that members share, and what each member has of its own."""
+"""What is trained and how: the plan that members share, and what differs between members."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import torch
 
 from vaescope.checks import finite_number, is_whole, whole_number
 from vaescope.errors import ConfigurationError
-from vaescope.objectives import OBJECTIVES, Beta
+from vaescope.objectives import OBJECTIVES, Beta, Objective
 from vaescope.registry import lookup
-from vaescope.training.optimisers import OPTIMISERS, Adam
+from vaescope.training.optimisers import OPTIMISERS, Adam, Optimiser
 
 LARGEST_SEED = 2**62 - 1
-MONITOR_STEPS, MOST_LOOKS = 200, 300
+MONITOR_STEPS, MAX_PROBES = 200, 300
 
-# name -> (numbers kept in, numbers computed in, whether float32 products may use TF32)
-PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype, bool]] = {
-    "float64": (torch.float64, torch.float64, False),
-    "float32": (torch.float32, torch.float32, False),
-    "tf32": (torch.float32, torch.float32, True),
-    "bfloat16": (torch.float32, torch.bfloat16, True),
+
+class Precision(NamedTuple):
+    """The types of numbers in training.
+
+    Attributes:
+        kept: The type of parameters and of the loss.
+        computed: The type inside the model.
+        tf32: Whether float32 products may use TF32.
+    """
+
+    kept: torch.dtype
+    computed: torch.dtype
+    tf32: bool
+
+
+PRECISIONS: dict[str, Precision] = {
+    "float64": Precision(torch.float64, torch.float64, False),
+    "float32": Precision(torch.float32, torch.float32, False),
+    "tf32": Precision(torch.float32, torch.float32, True),
+    "bfloat16": Precision(torch.float32, torch.bfloat16, True),
 }
 
 
 @dataclass(frozen=True)
 class Member:
-    """One model of an ensemble: what may differ from its neighbours."""
+    """One model of an ensemble: what may differ between members.
+
+    Attributes:
+        latents: The number of latents.
+        objective: The objective; also accepted as a name or as a table `{"name": ..., option: value}`.
+        learning_rate: The learning rate of the optimiser.
+        seed: Seed of the initial weights, the order of items and the noise.
+    """
 
     latents: int = 10
-    objective: Any = field(default_factory=Beta)
+    objective: Objective = field(default_factory=Beta)
     learning_rate: float = 1e-4
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", OBJECTIVES.resolve(self.objective))
-        if is_whole(self.latents, 1):  # whether it fits is for the data to say
+        if is_whole(self.latents, 1):  # the upper bound depends on the data
             object.__setattr__(self, "latents", int(self.latents))
         object.__setattr__(self, "learning_rate", finite_number("learning_rate", self.learning_rate, above=0))
         object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, LARGEST_SEED))
@@ -46,15 +67,22 @@ class Member:
 class Plan:
     """What all members of an ensemble share.
 
-    `steps` counts updates. The history has a row every `log_every` steps (the mean over them), and a row on
-    held-out items every `evaluate_every` steps, which must be a multiple. The types of the latents are looked at
-    every `monitor_every` steps, a multiple too, on `monitor_items` items: by default every 200 steps, and not more
-    than 300 times; 0 turns it off.
+    Attributes:
+        steps: Number of updates.
+        batch: Items in a batch.
+        optimiser: The optimiser; also accepted as a name or as a table `{"name": ..., option: value}`.
+        precision: A name in `PRECISIONS`.
+        log_every: Steps between rows of the history, each the mean over these steps.
+        evaluate_every: Steps between evaluations on held-out items; a multiple of `log_every`.
+        evaluation_items: Maximum number of held-out items.
+        monitor_every: Steps between measurements of the types of the latents; a multiple of `log_every`. Default:
+            200, and more for long trainings, so that there are at most 300; 0 turns them off.
+        monitor_items: Number of items to measure the types on.
     """
 
     steps: int
     batch: int = 64
-    optimiser: Any = field(default_factory=Adam)
+    optimiser: Optimiser = field(default_factory=Adam)
     precision: str = "float32"
     log_every: int = 50
     evaluate_every: int = 500
@@ -68,7 +96,7 @@ class Plan:
         for name in ("steps", "batch", "log_every", "evaluate_every", "evaluation_items", "monitor_items"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
         if self.monitor_every is None:
-            rows = -(-max(MONITOR_STEPS, self.steps / MOST_LOOKS) // self.log_every)
+            rows = -(-max(MONITOR_STEPS, self.steps / MAX_PROBES) // self.log_every)
             object.__setattr__(self, "monitor_every", int(rows) * self.log_every)
         object.__setattr__(self, "monitor_every", whole_number("monitor_every", self.monitor_every, 0))
         for name in ("evaluate_every", "monitor_every"):
@@ -86,5 +114,5 @@ class Plan:
         return step == self.steps or step % self.evaluate_every == 0
 
     def monitors_at(self, step: int) -> bool:
-        """Whether the types of the latents are looked at after this many steps."""
+        """Whether the types of the latents are measured after this many steps."""
         return bool(self.monitor_every) and (step == self.steps or step % (self.monitor_every or 1) == 0)

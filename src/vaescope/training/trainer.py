@@ -1,48 +1,38 @@
-"""Training in memory: members of one architecture advance together, row by row of their history."""
+"""Training in memory: members of one architecture advance together, from one row of their history to the next."""
 
 from __future__ import annotations
 
 import warnings
 from collections import ChainMap
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from vaescope.data.dataset import Dataset, Subset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RepetitionWarning
-from vaescope.models import Architecture
+from vaescope.models import Architecture, LatentModule
 from vaescope.nets import initialise
-from vaescope.objectives import in_words
-from vaescope.objectives.strengths import form
-from vaescope.training.batches import Feed
-from vaescope.training.critic import CRITIC_OPTIMISER, MODEL, WithCritic
-from vaescope.training.engines import Alone, Records, Stacked, State, product_precision
+from vaescope.numerics.precision import tf32_products
+from vaescope.objectives import form, in_words
+from vaescope.training.batches import Batches
+from vaescope.training.critic import CRITIC_OPTIMISER
+from vaescope.training.engines import Records, SingleEngine, StackedEngine
+from vaescope.training.ensemble import Ensemble
 from vaescope.training.evaluate import evaluate
-from vaescope.training.layout import Layout
+from vaescope.training.history import HistoryRow, HistoryValue
+from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
 from vaescope.training.monitor import Monitor
 from vaescope.training.optimisers import empty_slots
 from vaescope.training.order import BatchOrder
 from vaescope.training.plan import PRECISIONS, Member, Plan
-from vaescope.training.step import Task
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a member's history: the means of the named terms up to a step."""
-
-    member: int
-    step: int
-    split: str
-    values: dict[str, Any]
+from vaescope.training.state import State
 
 
 class Trainer:
-    """Members, the data, and where training stands.
+    """Members, data, and the state of their training.
 
-    Training is a function of the plan and the members' seeds: `advance` in one go, in pieces, or after
+    Training is a function of the plan and the seeds of the members: `advance` to the end at once, in pieces, or after
     `load` of an earlier state gives the same numbers.
     """
 
@@ -56,7 +46,18 @@ class Trainer:
         device: torch.device | str = "cpu",
         latents: int | None = None,
     ) -> None:
-        """`latents` makes the program wider than its members, so that wider ones can take their places."""
+        """Prepare training.
+
+        Args:
+            architecture: The model that all members share.
+            members: What differs between members.
+            plan: What all members share in training.
+            data: The training items.
+            held_out: Items to evaluate on; default: none.
+            device: The device to train on.
+            latents: Width of the program, for members with more latents that `assign_slots` brings later; default:
+                the largest number of latents among `members`.
+        """
         self.architecture, self.members, self.plan = architecture, tuple(members), plan
         check_members(self.members)
         self.device = torch.device(device)
@@ -65,23 +66,19 @@ class Trainer:
         self.held_out = None if held_out is None else held_out.draw(plan.evaluation_items)
         if self.held_out is not None and not on_host:
             self.held_out = _resident(self.held_out, self.device)
-        kept, _, _ = PRECISIONS[plan.precision]
         widest = max([member.latents for member in self.members] + [latents or 1])
-        module = self._build(widest, seed=0)
-        self.task = Task.of(module, self.members, plan, self.device, len(data))
-        parameters = torch.stack([self._initial(member).to(kept) for member in self.members]).to(self.device)
-        optimisers = [plan.optimiser] + ([CRITIC_OPTIMISER] if self._has_critic else [])
-        slots = [empty_slots(optimiser, parameters) for optimiser in optimisers]
-        self.state = State(0, parameters, dict(ChainMap(*slots)))
-        self.order = BatchOrder(self.task.seeds, len(data), plan.batch)
-        alone = len(self.members) == 1 and on_host
+        model, critic = self._build(widest, seed=0)
+        self.ensemble = Ensemble.of(model, critic, self.members, plan, self.device, len(data))
+        self._layouts: dict[int, Layout] = {}
+        self.state = self._initial_state()
+        self.order = BatchOrder(self.ensemble.inputs.seeds, len(data), plan.batch)
         probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
         probe = probe if on_host else _resident(probe, self.device)
-        self.monitor = Monitor(self.task, self.members, Feed.of(probe, module, self.device))
-        self._held_out = None if self.held_out is None else Feed.of(self.held_out, module, self.device)
-        self._layouts: dict[int, Layout] = {}
-        self.engine: Alone | Stacked = (Alone if alone else Stacked)(
-            self.task, Feed.of(self.data, module, self.device), self.order
+        self.monitor = Monitor(self.ensemble, self.members, Batches.of(probe, model, self.device))
+        self._held_out = None if self.held_out is None else Batches.of(self.held_out, model, self.device)
+        engine = SingleEngine if len(self.members) == 1 and on_host else StackedEngine
+        self.engine: SingleEngine | StackedEngine = engine(
+            self.ensemble, Batches.of(self.data, model, self.device), self.order
         )
 
     @property
@@ -90,56 +87,67 @@ class Trainer:
         return self.state.step >= self.plan.steps
 
     def load(self, state: State) -> None:
-        """Take up training at an earlier state."""
-        if state.parameters.shape != self.state.parameters.shape or set(state.slots) != set(self.state.slots):
+        """Continue training from an earlier state."""
+        wanted, got = (
+            (tuple(one.parameters.shape), sorted(one.slots), sorted(one.buffers)) for one in (self.state, state)
+        )
+        if wanted != got:
             raise ConfigurationError(
-                f"a state must hold {tuple(self.state.parameters.shape)} parameters and the slots "
-                f"{sorted(self.state.slots)}, got {tuple(state.parameters.shape)} and {sorted(state.slots)}."
+                f"a state must have {wanted[0]} parameters, the slots {wanted[1]} and the buffers {wanted[2]}, "
+                f"got {got[0]}, {got[1]} and {got[2]}."
             )
         self.state.restore(state)
 
-    def seat(self, members: Sequence[Member], states: Sequence[State | None]) -> None:
-        """Give the places of this ensemble to as many other members, each with its state, or None at its beginning.
+    def assign_slots(self, members: Sequence[Member], states: Sequence[State | None]) -> None:
+        """Replace all members by others, each with its state; None starts a member from its initial weights.
 
-        The program, which an accelerator took long to compile, stays as it is.
+        The compiled program stays in use.
         """
-        members, widest = tuple(members), self.task.masks.shape[1]
+        members, widest = tuple(members), self.ensemble.inputs.masks.shape[1]
         check_members((*self.members, *members))
         steps = {0 if state is None else state.step for state in states}
-        if len(members) != len(self.members) or len(steps) != 1 or max(one.latents for one in members) > widest:
+        latents = max(member.latents for member in members)
+        if len(members) != len(self.members) or len(steps) != 1 or latents > widest:
             raise ConfigurationError(
-                f"members that take the places of others must be {len(self.members)} of at most {widest} latents that "
-                f"stand at one step, got {len(members)} of at most {max(one.latents for one in members)} latents "
-                f"at the steps {sorted(steps)}."
+                f"new members must be {len(self.members)} with at most {widest} latents, all at one step, got "
+                f"{len(members)} with at most {latents} latents at the steps {sorted(steps)}."
             )
         self.members, self.monitor.members = members, members
-        self.task.seat(members)
+        self.ensemble.assign_slots(members)
         self.order.forget()
         self.state.step = steps.pop()
-        for place, (member, state) in enumerate(zip(members, states, strict=True)):
-            own = self._layout(member.latents)
-            begin = self._initial(member) if state is None else self.task.layout.widen(state.parameters[0], own)
-            self.state.parameters[place] = begin.to(self.state.parameters)
-            for name, slot in self.state.slots.items():
-                slot[place] = 0 if state is None else self.task.layout.widen(state.slots[name][0], own).to(slot)
+        for position, (member, state) in enumerate(zip(members, states, strict=True)):
+            self._fill_slot(position, member, state)
 
-    def advance(self, until: int | None = None) -> list[Row]:
-        """Train to the next row of the history, or to the step `until` before it, and evaluate where that is due.
+    def _fill_slot(self, position: int, member: Member, state: State | None) -> None:
+        layout, own = self.ensemble.layout, self._layout(member.latents)
+        if state is None:
+            vector, buffers = self._initial(member)
+        else:
+            vector = layout.widen(state.parameters[0], own)
+            buffers = {name: buffer[0] for name, buffer in state.buffers.items()}
+        self.state.parameters[position] = vector.to(self.state.parameters)
+        for name, slot in self.state.slots.items():
+            slot[position] = 0 if state is None else layout.widen(state.slots[name][0], own).to(slot)
+        for name, value in buffers.items():
+            place(value, self.state.buffers[name][position])
 
-        Stopped on the way, it leaves the state where it was before; on a non-finite number, at the last good step, if
-        that number comes again when the steps are repeated.
+    def advance(self, until: int | None = None) -> list[HistoryRow]:
+        """Train to the next row of the history, or to the step `until` before it, and evaluate if that is due.
+
+        An interruption restores the state before the call. A non-finite number that appears again when the steps are
+        repeated raises `NonFiniteError` and leaves the state at the last good step.
         """
         before, stop = self.state.copy(), self.plan.next_stop(self.state.step)
         stop = stop if until is None else min(stop, until)
-        with product_precision(self.plan.precision):
+        with tf32_products(PRECISIONS[self.plan.precision].tf32):
             try:
                 records = self._run(before, stop)
                 rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
                 if self._held_out is not None and self.plan.evaluates_at(stop):
-                    means = evaluate(self.task, self.state.parameters, self._held_out, stop)
-                    rows += self._rows("test", means)
+                    rows += self._rows("test", evaluate(self.ensemble, self.state, self._held_out))
                 if self.monitor.has_types and self.plan.monitors_at(stop):
-                    rows += self._looks(stop)
+                    rows += self._probe_rows()
             except NonFiniteError:
                 raise
             except BaseException:
@@ -147,68 +155,82 @@ class Trainer:
                 raise
         return rows
 
-    def model(self, member: int = 0) -> nn.Module:
-        """A member as a model of its own, with its own number of latents, on the CPU."""
+    def model(self, member: int = 0) -> LatentModule:
+        """A member as a standalone model with its own number of latents, on the CPU."""
         own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
         return self.load_into(own, member)
 
-    def load_into(self, model: nn.Module, member: int) -> nn.Module:
-        """Give a model of the member's size its weights; it stays on its device."""
-        vector = self.member_state(member).parameters[0]
-        named = self._layout(self.members[member].latents).unpack(vector)
-        if self._has_critic:
-            named = {name.removeprefix(MODEL): weight for name, weight in named.items() if name.startswith(MODEL)}
-        model.to(vector.dtype).load_state_dict(named, strict=True)
+    def load_into(self, model: LatentModule, member: int) -> LatentModule:
+        """Copy the weights of a member into a model of its size, which stays on its device."""
+        state = self.member_state(member)
+        weights = self._layout(self.members[member].latents).unpack(state.parameters[0]).model
+        buffers = {name: buffer[0] for name, buffer in state.buffers.items()}
+        model.to(state.parameters.dtype).load_state_dict({**weights, **buffers}, strict=True)
         return model.eval()
 
     def member_state(self, member: int) -> State:
-        """A member's part of the state, as the model trained alone would have it."""
-        own = self._layout(self.members[member].latents)
+        """The state of one member, as if it had been trained alone."""
+        layout = self._layout(self.members[member].latents)
 
         def crop(stacked: Tensor) -> Tensor:
-            return self.task.layout.crop(stacked[member].cpu(), own)[None]
+            return self.ensemble.layout.crop(stacked[member].cpu(), layout)[None]
 
         slots = {name: crop(slot) for name, slot in self.state.slots.items()}
-        return State(self.state.step, crop(self.state.parameters), slots)
+        buffers = {
+            name: self.state.buffers[name][member][corner(shape)][None].to("cpu", copy=True)
+            for name, shape in layout.buffers.items()
+        }
+        return State(self.state.step, crop(self.state.parameters), slots, buffers)
 
-    @property
-    def _has_critic(self) -> bool:
-        return isinstance(self.task.module, WithCritic)
-
-    def _build(self, latents: int, seed: int | None) -> nn.Module:
-        """A model, and beside it the critic of an objective that has one."""
+    def _build(self, latents: int, seed: int | None) -> tuple[LatentModule, nn.Module | None]:
+        """A model, and the critic of its objective if it has one."""
         model = self.architecture.build(self.data.shape, latents, seed)
         critic = self.members[0].objective.critic(latents)
-        if critic is None:
-            return model
-        if seed is not None:
-            # Under a name of its own, so that the model's weights are those that it has without a critic.
+        if critic is not None and seed is not None:
+            # Seeded under the name 'critic', so that the weights of the model are the same as without a critic.
             initialise(nn.ModuleDict({"critic": critic}), str(self.architecture.initialisation), seed)
-        return WithCritic(model, critic)
+        return model, critic
 
     def _layout(self, latents: int) -> Layout:
-        """The layout of a member of so many latents on its own."""
+        """Parameter layout of a standalone model with `latents` latents."""
         if latents not in self._layouts:
             with torch.device("meta"):
-                self._layouts[latents] = Layout.of(self._build(latents, seed=None))
+                self._layouts[latents] = Layout.of(*self._build(latents, seed=None))
         return self._layouts[latents]
 
-    def _initial(self, member: Member) -> Tensor:
-        own = self._build(member.latents, member.seed)
-        return self.task.layout.pack(dict(own.named_parameters()))
+    def _initial(self, member: Member) -> tuple[Tensor, dict[str, Tensor]]:
+        """The initial parameters of a member in the layout of the ensemble, and its initial buffers."""
+        model, critic = self._build(member.latents, member.seed)
+        critics = {} if critic is None else dict(critic.named_parameters())
+        return self.ensemble.layout.pack(Weights(dict(model.named_parameters()), critics)), persistent_buffers(model)
 
-    def _rows(self, split: str, means: dict[str, Tensor]) -> list[Row]:
-        return [
-            Row(member, self.state.step, split, {name: float(mean[member]) for name, mean in means.items()})
-            for member in range(len(self.members))
-        ]
+    def _initial_state(self) -> State:
+        kept = PRECISIONS[self.plan.precision].kept
+        vectors, buffers = zip(*(self._initial(member) for member in self.members), strict=True)
+        parameters = torch.stack([vector.to(kept) for vector in vectors]).to(self.device)
+        optimisers = [self.plan.optimiser] + ([] if self.ensemble.critic is None else [CRITIC_OPTIMISER])
+        slots = [empty_slots(optimiser, parameters) for optimiser in optimisers]
+        stacked = {
+            name: buffer.detach().clone().expand(len(buffers), *buffer.shape).contiguous()
+            for name, buffer in persistent_buffers(self.ensemble.model).items()
+        }
+        for position, own in enumerate(buffers):
+            for name, value in own.items():
+                place(value, stacked[name][position])
+        return State(0, parameters, dict(ChainMap(*slots)), stacked)
 
-    def _looks(self, step: int) -> list[Row]:
-        looks = self.monitor.look(self.state.parameters, step)
-        return [Row(member, step, "probe", values) for member, values in enumerate(looks)]
+    def _rows(self, split: str, means: Mapping[str, Tensor]) -> list[HistoryRow]:
+        def values(member: int) -> dict[str, HistoryValue]:
+            return {name: float(mean[member]) for name, mean in means.items()}
+
+        return [HistoryRow(member, self.state.step, split, values(member)) for member in range(len(self.members))]
+
+    def _probe_rows(self) -> list[HistoryRow]:
+        found = self.monitor.probe(self.state)
+        return [HistoryRow(member, self.state.step, "probe", values) for member, values in enumerate(found)]
 
     def _run(self, before: State, stop: int) -> Records:
-        """The steps up to `stop`; where their numbers are not finite, the same steps once more."""
+        """Do the steps up to `stop`; if their numbers are not finite, do them once more."""
         records = self.engine.run(self.state, stop)
         once = _first_not_finite(records)
         if once is None:
@@ -218,12 +240,12 @@ class Trainer:
         twice = _first_not_finite(again)
         if twice is not None:
             raise self._broken(again, before, *twice)
-        # From the same state a model does the same, but for the rounding of a GPU: what came once is the machine's.
+        # A model does the same from the same state, but for the rounding of a GPU: a single failure is the machine's.
         position, member, term = once
         warnings.warn(
             f"{term} became {float(records[term][position, member])} at step {before.step + position} of the member "
-            f"{self._words(member)}, and is finite now that the steps from {before.step} on were repeated; training "
-            f"goes on with these. When this comes often, look after {self.device}.",
+            f"{self._words(member)}, and is finite after the steps from {before.step} on were repeated; training "
+            f"continues. If this happens often, check {self.device}.",
             RepetitionWarning,
             stacklevel=3,
         )
@@ -237,7 +259,7 @@ class Trainer:
         )
 
     def _broken(self, records: Records, before: State, position: int, member: int, term: str) -> NonFiniteError:
-        """The error that names the number; the state is then that before its step."""
+        """The error that names the number; the state becomes that before its step."""
         step = before.step + position
         # The last good state: the same steps again, up to the one that broke.
         self.state.restore(before)
@@ -249,7 +271,7 @@ class Trainer:
         return NonFiniteError(
             f"{term} must stay finite, it became {float(records[term][position, member])} at step {step} of the member "
             f"{self._words(member)}, on the items {items.tolist()}, where the loss was "
-            f"{' and then '.join(f'{loss:.4g}' for loss in losses)}. Lower the learning rate, look at these items, or "
+            f"{' and then '.join(f'{loss:.4g}' for loss in losses)}. Lower the learning rate, check these items, or "
             "use precision 'float64'.",
             term=term,
             member=member,
@@ -259,32 +281,32 @@ class Trainer:
 
 
 def _resident(data: Dataset, device: torch.device) -> Dataset:
-    """The data set held on the accelerator, where every step takes its items from."""
+    """The data set in the memory of the accelerator, from which every step takes its items."""
     try:
         return data.to(device)
     except torch.OutOfMemoryError as error:
         raise DataError(
-            f"{data.name}: {len(data)} items must fit into the memory of {device}, they do not. "
+            f"{data.name}: {len(data)} items must fit into the memory of {device}, but they do not. "
             "Train on fewer items, or on device 'cpu'."
         ) from error
 
 
 def check_members(members: tuple[Member, ...]) -> None:
-    """At least one member, and one form of objective among them."""
+    """Raise an error unless there is at least one member and all share one form of objective."""
     if not members:
         raise ConfigurationError("an ensemble needs at least one member, got none.")
     if len({form(member.objective) for member in members}) > 1:
         kinds = {type(member.objective).__name__ for member in members}
-        # Of one kind, they differ in a field that is no number, and only their whole text tells how.
+        # Of one class, they differ in a field that is not a number; only their full text shows it.
         names = sorted(kinds if len(kinds) > 1 else {str(member.objective) for member in members})
         raise ConfigurationError(
-            "members of an ensemble must share one form of objective and differ in its strengths, got "
+            "members of an ensemble must share one form of objective and differ in its strengths only, got "
             f"{', '.join(names)}. Train them as separate ensembles."
         )
 
 
 def _first_not_finite(records: Records) -> tuple[int, int, str] | None:
-    """The step (within the record), the member and the term of the first number that is not finite."""
+    """The step (within the records), the member and the term of the first number that is not finite."""
     names = [name for name in records if name != "loss"] + ["loss"]
     broken = torch.stack([~torch.isfinite(records[name]) for name in names], dim=-1)
     if not broken.any():

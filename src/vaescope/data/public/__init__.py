@@ -20,8 +20,17 @@ def _entry(
     shape: tuple[int, ...],
     factors: tuple[str, ...] = (),
 ) -> DatasetEntry:
-    opened, located = partial(opener, published), partial(cache.locate, published)
-    return DatasetEntry(published.name, summary, source, items, shape, factors, opened, located)
+    return DatasetEntry(
+        published.name,
+        summary,
+        source,
+        items,
+        shape,
+        factors,
+        open=partial(opener, published),
+        locate=partial(cache.locate, published),
+        how_to_get="downloads on first use" if published.downloadable else f"manual download: {published.origin}",
+    )
 
 
 ENTRIES = (
@@ -36,6 +45,7 @@ ENTRIES = (
         (),
         digits.open_digits,
         digits.locate_digits,
+        "comes with the package scikit-learn",
     ),
     _entry(
         dsprites_file.DSPRITES,

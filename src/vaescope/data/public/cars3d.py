@@ -16,7 +16,7 @@ from vaescope.data.arrays import ArrayDataset, as_grid, from_array
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.images import resize
 from vaescope.errors import DataError
-from vaescope.progress import follow
+from vaescope.progress import track
 
 FACTORS = ("elevation", "azimuth", "object")
 CARS = 183
@@ -42,7 +42,7 @@ def open_cars3d(published: PublicSet = CARS3D, size: int = 64) -> ArrayDataset:
     of height x width x 3 x azimuths x elevations.
     """
     path = cache.obtain(published, published.files[0])
-    members = follow(_members(path), f"reading {published.name}", CARS, long=True)
+    members = track(_members(path), f"reading {published.name}", CARS, long=True)
     views = {name: _views(content, f"{path}: {name}", size) for name, content in members}
     if not views:
         raise DataError(f"{path} must contain files cars/*.mat, got none. Download it again from {published.origin}.")

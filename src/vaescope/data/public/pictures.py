@@ -18,7 +18,7 @@ from PIL import Image
 from vaescope.data import cache
 from vaescope.data.images import not_an_image
 from vaescope.errors import DataError
-from vaescope.progress import follow
+from vaescope.progress import track
 
 CHUNK_PICTURES = 256
 
@@ -115,7 +115,7 @@ def _chunks(pictures: PictureFiles, mode: str, title: str) -> Iterator[np.ndarra
     chunk: list[np.ndarray] = []
     first: tuple[int, ...] | None = None
     count = len(pictures.members)
-    for member, content in follow(pictures.contents(), title, count, long=count > CHUNK_PICTURES):
+    for member, content in track(pictures.contents(), title, count, long=count > CHUNK_PICTURES):
         pixels = _decode(content, pictures.path / member, mode)
         first = first or pixels.shape
         if pixels.shape != first:

@@ -19,32 +19,16 @@ BYTES, INTEGERS = 0x1E3D4C55, 0x1E3D4C54
 MATRIX_TYPES: dict[int, np.dtype[np.integer]] = {BYTES: np.dtype(np.uint8), INTEGERS: np.dtype("<i4")}
 ORIGIN = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 
+PARTS = {"training": "5x46789x9x18x6x2x96x96", "testing": "5x01235x9x18x6x2x96x96"}
+
 # For each file, the MD5 of the published gzip file and of its uncompressed content.
 CHECKSUMS = {
-    "5x46789x9x18x6x2x96x96-training-dat": (
-        "66054832f9accfe74a0f4c36a75bc0a2",
-        "8138a0902307b32dfa0025a36dfa45ec",
-    ),
-    "5x46789x9x18x6x2x96x96-training-cat": (
-        "23c8b86101fbf0904a000b43d3ed2fd9",
-        "fd5120d3f770ad57ebe620eb61a0b633",
-    ),
-    "5x46789x9x18x6x2x96x96-training-info": (
-        "51dee1210a742582ff607dfd94e332e3",
-        "19faee774120001fc7e17980d6960451",
-    ),
-    "5x01235x9x18x6x2x96x96-testing-dat": (
-        "e4ad715691ed5a3a5f138751a4ceb071",
-        "e9920b7f7b2869a8f1a12e945b2c166c",
-    ),
-    "5x01235x9x18x6x2x96x96-testing-cat": (
-        "5aa791cd7e6016cf957ce9bdb93b8603",
-        "fd5120d3f770ad57ebe620eb61a0b633",
-    ),
-    "5x01235x9x18x6x2x96x96-testing-info": (
-        "a9454f3864d7fd4bb3ea7fc3eb84924e",
-        "7c5b871cc69dcadec1bf6a18141f5edc",
-    ),
+    "training-dat": ("66054832f9accfe74a0f4c36a75bc0a2", "8138a0902307b32dfa0025a36dfa45ec"),
+    "training-cat": ("23c8b86101fbf0904a000b43d3ed2fd9", "fd5120d3f770ad57ebe620eb61a0b633"),
+    "training-info": ("51dee1210a742582ff607dfd94e332e3", "19faee774120001fc7e17980d6960451"),
+    "testing-dat": ("e4ad715691ed5a3a5f138751a4ceb071", "e9920b7f7b2869a8f1a12e945b2c166c"),
+    "testing-cat": ("5aa791cd7e6016cf957ce9bdb93b8603", "fd5120d3f770ad57ebe620eb61a0b633"),
+    "testing-info": ("a9454f3864d7fd4bb3ea7fc3eb84924e", "7c5b871cc69dcadec1bf6a18141f5edc"),
 }
 
 
@@ -52,7 +36,7 @@ def norb_set(checksums: dict[str, tuple[str, str]]) -> PublicSet:
     """The six files of smallNORB: pixels, category and other factors of the training and the test part."""
     files = []
     for stem, (packed, content) in checksums.items():
-        name = f"smallnorb-{stem}.mat"
+        name = f"smallnorb-{PARTS[stem.partition('-')[0]]}-{stem}.mat"
         checksum, unpacked = (f"md5:{digest}" if digest else "" for digest in (packed, content))
         files.append(PublicFile((f"{name}.gz", name), f"{ORIGIN}{name}.gz", checksum, unpacked))
     return PublicSet("smallnorb", ORIGIN, tuple(files))

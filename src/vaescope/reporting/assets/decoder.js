@@ -1,4 +1,4 @@
-// Runs the program that report/decoder.py makes of a model's decoder: vaescope.decoder(table).decode(z, condition).
+// Runs the program that reporting/decoder.py exports: vaescope.decoder(table).decode(z, condition).
 (function () {
   "use strict";
   window.vaescope = window.vaescope || {};
@@ -14,14 +14,14 @@
     return values;
   }
 
-  // The innermost loop of everything: both arrays are read in the order in which they lie.
+  // The innermost loop of all layers: both arrays are read in memory order.
   function addScaled(target, start, weights, from, count, factor) {
     for (let index = 0; index < count; index += 1) {
       target[start + index] += factor * weights[from + index];
     }
   }
 
-  // After a ReLU about half of the inputs are zero, and a zero costs nothing here.
+  // After a ReLU about half of the inputs are zero and can be skipped.
   function linear(operation, weights, given) {
     const { inputs, outputs, weight, bias } = operation;
     const offsets = weights.subarray(bias, bias + outputs);
@@ -41,8 +41,8 @@
     return { values: given.values, shape: [operation.height, operation.width, operation.channels], run: null };
   }
 
-  // Every number of the input lays its kernel, scaled, on the output at twice its place. A row of the kernel with all
-  // its filters is one stretch of the weights and, the channels being last, one stretch of the output.
+  // Every input adds its scaled kernel to the output at twice its position. Channels come last, so one row of the
+  // kernel with all its filters is contiguous in the weights and in the output.
   function deconvolve(operation, weights, given) {
     const [rows, columns, channels] = given.shape;
     const { filters, kernel, height, width, weight, bias } = operation;
@@ -97,7 +97,7 @@
     return { values: output, shape: [channels, height, width], run };
   }
 
-  // Abramowitz and Stegun 7.1.26, right to 1.5e-7.
+  // Abramowitz and Stegun 7.1.26, with an error below 1.5e-7.
   function errorFunction(value) {
     const part = 1 / (1 + 0.3275911 * Math.abs(value));
     const higher = 1.421413741 + part * (-1.453152027 + part * 1.061405429);
@@ -105,7 +105,7 @@
     return Math.sign(value) * (1 - part * series * Math.exp(-value * value));
   }
 
-  // As PyTorch has them by default.
+  // With PyTorch's default options.
   const activations = {
     relu: (value) => (value < 0 ? 0 : value),
     tanh: Math.tanh,
@@ -116,7 +116,7 @@
     softplus: (value) => (value > 20 ? value : Math.log1p(Math.exp(value))),
   };
 
-  // Written where the values are: no operation reads what was there before.
+  // In place: no later operation needs the previous values.
   function activation(operation, weights, given) {
     const values = given.values;
     const change = activations[operation.name];
@@ -134,8 +134,8 @@
     if (length !== wanted) throw new Error(`${name} must have ${wanted} numbers, got ${length}.`);
   }
 
-  // `decode` gives the item's numbers in the order channels, height, width. Nothing is allocated by it: the array that
-  // it returns is the same each time, and the next call writes over it.
+  // `decode` returns the item's values in the order channels, height, width. It allocates nothing: the next call
+  // overwrites the returned array.
   vaescope.decoder = function (table) {
     const { inputs, condition: width, shape } = table;
     const weights = unpack(table.weights);

@@ -1,10 +1,10 @@
-// Sorts tables of class "sortable": by the buttons in their header, or by the choice above them on narrow screens.
+// Sorts tables of class "sortable": with the buttons in their header, or with the menu above them on narrow screens.
 (function () {
   "use strict";
 
   const OPPOSITE = { ascending: "descending", descending: "ascending" };
 
-  /** What a cell is sorted by; null where there is nothing. */
+  /** The value that a cell is sorted by; null if it has none. */
   function keyOf(row, column) {
     const value = row.cells[column].dataset.sort;
     return value === undefined || value === "" ? null : value;
@@ -14,7 +14,7 @@
     return value.trim() !== "" && !Number.isNaN(Number(value));
   }
 
-  /** What the rows are sorted by: numbers where all that are there are numbers, else words. */
+  /** The values that the rows are sorted by: numbers if all of them are numbers, else text. */
   function keysOf(rows, column) {
     const keys = rows.map((row) => keyOf(row, column));
     const numeric = keys.every((key) => key === null || isNumber(key));
@@ -22,12 +22,12 @@
   }
 
   function compare(one, other) {
-    // Not the difference of numbers: that of two infinities is none.
+    // A difference would be NaN for two infinities.
     if (typeof one === "number") return Number(one > other) - Number(one < other);
     return one.localeCompare(other, undefined, { numeric: true });
   }
 
-  /** Rows in their new order; those without a value last, equal ones in the order in which the page came. */
+  /** Rows in their new order; those without a value last, equal ones in their initial order. */
   function inOrder(rows, column, direction) {
     const sign = direction === "descending" ? -1 : 1;
     const keys = keysOf(rows, column);
@@ -40,7 +40,7 @@
     return entries.map((entry) => entry.row);
   }
 
-  /** Sorts a table by a column, "ascending" or "descending", and says so to everyone who asks the header. */
+  /** Sorts a table by a column, "ascending" or "descending", and sets aria-sort. */
   function sortTable(table, column, direction) {
     const body = table.tBodies[0];
     body.append(...inOrder(Array.from(body.rows), column, direction));
@@ -59,7 +59,7 @@
     return headerOf(table, column).querySelector("button").dataset.first || "ascending";
   }
 
-  /** The other direction for the column that the table is sorted by, else the one that the column begins with. */
+  /** Reverses the sorted column; another column starts with its first direction. */
   function sortNext(table, column) {
     const present = headerOf(table, column).getAttribute("aria-sort");
     sortTable(table, column, OPPOSITE[present] || firstDirection(table, column));
@@ -101,7 +101,7 @@
 
   window.vaescope = window.vaescope || {};
   window.vaescope.sortTable = sortTable;
-  // The script may stand before the tables.
+  // The script may come before the tables.
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

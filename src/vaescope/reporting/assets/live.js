@@ -1,10 +1,10 @@
-// Live decoding: sliders change the code, the code is decoded here, the picture follows.
+// Live decoding: sliders change the code, and the decoded picture follows.
 (function () {
   "use strict";
   const vaescope = (window.vaescope = window.vaescope || {});
 
   function sides(shape) {
-    // An image is as wide as it is; a vector is drawn as a plot of this size.
+    // Images keep their size; vectors are plotted at this size.
     return shape.length === 3 ? { width: shape[2], height: shape[1] } : { width: 640, height: 320 };
   }
 
@@ -15,7 +15,7 @@
     for (let pixel = 0; pixel < plane; pixel += 1) {
       for (let part = 0; part < 3; part += 1) {
         const value = values[pixel + (channels === 3 ? part * plane : 0)];
-        // The array clamps to 0..255 and rounds by itself.
+        // The array clamps to 0..255 and rounds.
         image.data[4 * pixel + part] = 255 * value;
       }
       image.data[4 * pixel + 3] = 255;
@@ -23,7 +23,7 @@
     context.putImageData(image, 0, 0);
   }
 
-  function paintVector(context, values, beside, limits) {
+  function paintVector(context, values, example, limits) {
     const { width, height } = context.canvas;
     const margin = 24;
     const across = (place) => margin + (place + 0.5) * ((width - 2 * margin) / values.length);
@@ -37,12 +37,12 @@
     if (values.length <= 24) {
       const thick = (0.35 * (width - 2 * margin)) / values.length;
       context.fillStyle = "#c8c8c8";
-      beside.forEach((value, place) => context.fillRect(across(place) - thick, up(Math.max(value, 0)), thick, Math.abs(up(value) - up(0))));
+      example.forEach((value, place) => context.fillRect(across(place) - thick, up(Math.max(value, 0)), thick, Math.abs(up(value) - up(0))));
       context.fillStyle = "#0072B2";
       values.forEach((value, place) => context.fillRect(across(place), up(Math.max(value, 0)), thick, Math.abs(up(value) - up(0))));
       return;
     }
-    for (const [line, colour] of [[beside, "#b0b0b0"], [values, "#0072B2"]]) {
+    for (const [line, colour] of [[example, "#b0b0b0"], [values, "#0072B2"]]) {
       context.strokeStyle = colour;
       context.lineWidth = 2;
       context.beginPath();
@@ -114,7 +114,7 @@
         await navigator.clipboard.writeText(text);
         said.textContent = "Copied.";
       } catch (error) {
-        said.textContent = `The browser does not let a page copy (${error.name}); the code: ${text}`;
+        said.textContent = `The browser blocks copying (${error.name}). Code: ${text}`;
       }
     }
 
@@ -141,7 +141,7 @@
         state.drawn += 1;
       });
     }
-    section.querySelector("button.reset").addEventListener("click", () => begin(state.begun, "As it was."));
+    section.querySelector("button.reset").addEventListener("click", () => begin(state.begun, "Reset."));
     section.querySelector("button.copy").addEventListener("click", copy);
     beginExample(0);
     vaescope.live = state;

@@ -1,4 +1,4 @@
-// Plots are drawn when they come into view, all of them before printing; their numbers can be had as a file.
+// Plots are drawn when they come into view, and all before printing; their numbers can be downloaded.
 (function () {
   "use strict";
 

@@ -1,4 +1,4 @@
-"""Jobs on this machine: on a GPU one after another, on a CPU as many at once as there are cores."""
+"""Jobs on this machine: one after another on a GPU, one process per core on a CPU."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
@@ -20,13 +21,13 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import BusyError, RunError
-from vaescope.sweeps.execute import perform, run_job_when_free
+from vaescope.sweeps.execute import run_job, run_job_when_free
 from vaescope.sweeps.jobs import Job
 
-STOPPING = 30.0  # seconds to write a checkpoint
+STOP_SECONDS = 30.0  # for a process to write its checkpoint
 
 
-def local(
+def run_locally(
     jobs: Sequence[Job],
     runs: Path,
     *,
@@ -34,75 +35,85 @@ def local(
     workers: int | None = None,
     checkpoint_seconds: float = 20.0,
 ) -> Iterator[Job]:
-    """Each job when it is done, by `workers` processes: one for each core if left out, none on a GPU or for one job.
+    """Yield each job when it is done.
 
-    Jobs with a run that another process trains come last, when that is done.
+    `workers` is the number of processes. Default: one per core on a CPU; on a GPU, or for one job, this process. Jobs
+    with a run that another process trains come last, after that process is done.
     """
-    _check_not_repeated()
-    count = _workers(workers, len(jobs), device)
+    _check_main_guard()
+    count = _worker_count(workers, len(jobs), device)
     where = (runs, device, checkpoint_seconds)
     busy = []
-    for job, is_done in _one_by_one(jobs, *where) if count == 1 else _side_by_side(jobs, *where, count):
+    for job, is_done in _run_in_turn(jobs, *where) if count == 1 else _run_in_processes(jobs, *where, count):
         if is_done:
             yield job
         else:
             busy.append(job)
     if busy:
-        jobs_of_others = "one job" if len(busy) == 1 else f"{len(busy)} jobs"
-        warnings.warn(f"another process trains runs of {jobs_of_others}, which are waited for.", stacklevel=2)
+        warnings.warn(f"waiting for another process that trains runs of {len(busy)} of the jobs.", stacklevel=2)
     for job in busy:
         run_job_when_free(job, *where)
         yield job
 
 
-def _one_by_one(jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float) -> Iterator[tuple[Job, bool]]:
-    """Each job, and whether it could be done: not where another process trains a run of it."""
+def _run_in_turn(jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float) -> Iterator[tuple[Job, bool]]:
+    """Each job, and whether it was done: False if another process trains a run of it."""
     for job in jobs:
         try:
-            perform(job, runs, device, checkpoint_seconds)
+            run_job(job, runs, device, checkpoint_seconds)
         except BusyError:
             yield job, False
         else:
             yield job, True
 
 
-def _side_by_side(
+def _run_in_processes(
     jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, count: int
 ) -> Iterator[tuple[Job, bool]]:
-    """The same by so many processes, in the order in which jobs end."""
+    """The same with `count` processes, in the order in which jobs end."""
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
-    with reader, writer, ProcessPoolExecutor(count, context, _begin, (reader,)) as pool:
-        # Ctrl-C meanwhile waits for the parent; processes begin without it, and never have it.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with reader, writer, ProcessPoolExecutor(count, context, _start_worker, (reader,)) as pool:
+        # Processes inherit the blocked signal: Ctrl-C reaches the parent only.
+        with _interrupts_blocked():
+            waiting = {pool.submit(_run_in_worker, job, runs, device, checkpoint_seconds): job for job in jobs}
         try:
-            waiting = {pool.submit(_perform, job, runs, device, checkpoint_seconds): job for job in jobs}
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        try:
-            yield from _as_done(waiting)
+            yield from _as_completed(waiting)
         except BaseException:
             writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
-def _check_not_repeated() -> None:
-    """A new process reads the script that it was started from once more, which must not ask for the sweep again."""
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C meanwhile; on Windows, which cannot, new processes ignore it as soon as they have started."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _check_main_guard() -> None:
+    """A spawned process imports the script that started it, which must not start the sweep again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RunError(
-            "a script that asks for a sweep must do so under `if __name__ == '__main__':`, for processes that train "
-            "read it, too. Add that line, or ask for workers=1."
+            "a script that runs a sweep must do so under `if __name__ == '__main__':`, because the processes that "
+            "train import the script. Add that line, or pass workers=1."
         )
 
 
-def _begin(parent: Connection) -> None:
-    """What a new process does first: it waits, beside its work, for the end of the pipe from its parent.
+def _start_worker(parent: Connection) -> None:
+    """Prepare a new process: a thread waits for the end of the pipe from the parent.
 
-    The pipe ends when the parent stops, and when it was killed: its processes would train on and hold their locks.
+    The pipe ends when the parent stops or is killed; without it, its processes would keep training and hold locks.
     """
-    # As the parent's own: the source line of a warning in another process tells nobody anything.
+    # The source line of a warning in another process helps nobody.
     warnings.showwarning = lambda message, *where, **more: print(f"warning: {message}", file=sys.stderr)
     # Ctrl-C reaches every process of a terminal at once; the parent passes it on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -110,17 +121,17 @@ def _begin(parent: Connection) -> None:
     def watch() -> None:
         wait_for([parent])
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(STOPPING)
+        time.sleep(STOP_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _perform(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> None:
-    """Perform a job; stopped, its checkpoint is written, and the process ends before it takes another job."""
+def _run_in_worker(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> None:
+    """Run a job; when it is stopped, write its checkpoint and end the process before it takes another job."""
     signal.signal(signal.SIGTERM, _stop)
     try:
-        perform(job, runs, device, checkpoint_seconds)
+        run_job(job, runs, device, checkpoint_seconds)
     except KeyboardInterrupt:
         os._exit(1)
     finally:
@@ -128,33 +139,36 @@ def _perform(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> No
 
 
 def _stop(*_: object) -> None:
-    # Once is enough: a second signal would stop the writing of the checkpoint.
+    # A second signal would stop the writing of the checkpoint.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def _workers(workers: int | None, jobs: int, device: str) -> int:
+def _worker_count(workers: int | None, jobs: int, device: str) -> int:
     if workers is not None:
         return min(whole_number("workers", workers, 1), max(jobs, 1))
-    if torch.device(device).type != "cpu":
-        return 1
-    return max(1, min(len(os.sched_getaffinity(0)), jobs))
+    return 1 if torch.device(device).type != "cpu" else max(1, min(available_cores(), jobs))
 
 
-def _as_done(waiting: dict[Future[None], Job]) -> Iterator[tuple[Job, bool]]:
-    open_ones = set(waiting)
-    while open_ones:
-        done, open_ones = wait(open_ones, return_when=FIRST_COMPLETED)
-        for one in done:
+def available_cores() -> int:
+    """The cores that this process may use; where the system does not say, all of them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _as_completed(waiting: dict[Future[None], Job]) -> Iterator[tuple[Job, bool]]:
+    pending = set(waiting)
+    while pending:
+        done, pending = wait(pending, return_when=FIRST_COMPLETED)
+        for future in done:
             try:
-                one.result()
+                future.result()
             except BrokenProcessPool as error:
                 raise RunError(
-                    "a process that trained was killed, perhaps for want of memory. Ask for the same sweep again: what "
-                    "was trained is kept. Fewer workers need less memory. (A script that asks for a sweep must do so "
-                    "under `if __name__ == '__main__':`.)"
+                    "a process that was training was killed, perhaps for lack of memory. Run the same sweep again, "
+                    "with fewer workers if memory is short: finished runs are kept. (A script must run a sweep under "
+                    "`if __name__ == '__main__':`.)"
                 ) from error
             except BusyError:
-                yield waiting[one], False
+                yield waiting[future], False
             else:
-                yield waiting[one], True
+                yield waiting[future], True

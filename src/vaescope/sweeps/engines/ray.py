@@ -1,4 +1,4 @@
-"""Jobs on a cluster of Ray: one task for each, done again elsewhere when a worker or a node dies."""
+"""Jobs on a Ray cluster: one task each, which runs again elsewhere if its worker or node dies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import torch
 
@@ -22,86 +22,91 @@ from vaescope.runs.locks import make_folder
 from vaescope.sweeps.execute import run_job_when_free
 from vaescope.sweeps.jobs import Job
 
-RETRIES = 5  # of a job whose worker or node died
-PATIENCE = 120.0  # seconds until a process cut off from its cluster has ended, and its locks with it
-REACH = 10.0  # seconds to reach an address
-STOPPING = 30.0  # seconds for a task that is cancelled to write its checkpoint
+MAX_RETRIES = 5  # of a job whose worker or node died
+LOCK_SECONDS = 120.0  # until a process that lost its cluster has ended and released its locks
+CONNECT_SECONDS = 10.0
+STOP_SECONDS = 30.0  # for a cancelled task to write its checkpoint
 
 
-def cluster(
+def run_on_ray(
     jobs: Sequence[Job],
     runs: Path,
     *,
     device: str = "cpu",
     address: str | None = None,
     checkpoint_seconds: float = 20.0,
-    retries: int = RETRIES,
+    retries: int = MAX_RETRIES,
 ) -> Iterator[Job]:
-    """Each job when it is done, as a task of a cluster that asks for one core, and for a GPU when the device is one.
+    """Yield each job when its task is done; a task asks for one core, and for a GPU if the device is one.
 
-    `address` is 'auto' for the cluster that this machine belongs to, 'host:port' for another; left out, it is that of
-    RAY_ADDRESS, or else a cluster of this machine alone that ends with the call. The folder of runs must be shared by
-    the nodes and have the same path on all of them, and each must have the same version of vaescope. A job that died
-    with its worker goes on elsewhere from its last checkpoint, `retries` times at most. Stopped, the tasks write a
-    checkpoint and end.
+    The nodes must share the folder of runs under the same path, and have the same version of vaescope. A job whose
+    worker died resumes elsewhere from its last checkpoint. If this call is interrupted, the tasks write a checkpoint
+    and end.
+
+    Args:
+        address: 'auto' for the cluster that this machine belongs to, or 'host:port'. Default: RAY_ADDRESS if it is
+            set, else a cluster of this machine alone that ends with the call.
+        retries: How often a job is run again after its worker died.
     """
     retries = whole_number("retries", retries, 0)
     folder = Path(runs).absolute()
     make_folder(folder)
-    with _connected(address) as ray, tempfile.NamedTemporaryFile(dir=folder, prefix=".sweep-") as sign:
+    with _connected(address) as ray, tempfile.NamedTemporaryFile(dir=folder, prefix=".sweep-") as marker:
         kind = torch.device(device).type
         _check_devices(ray, kind)
-        place = Place(folder, Path(sign.name), Path.cwd(), __version__)
-        task = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=retries)(perform_there)
-        waiting = {task.remote(job, place, kind, checkpoint_seconds): job for job in jobs}
+        node = NodeRequirements(folder, Path(marker.name), Path.cwd(), __version__)
+        task = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=retries)(run_job_on_node)
+        waiting = {task.remote(job, node, kind, checkpoint_seconds): job for job in jobs}
         try:
-            yield from _as_done(ray, waiting)
+            yield from _as_completed(ray, waiting)
         finally:
             _cancel(ray, list(waiting))
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a worker must find on its node: the folder of runs, a file in it that is there while the sweep runs, the
-    folder that relative paths of data start from, and the version of vaescope."""
+class NodeRequirements:
+    """What a node must have: the folder of runs with a marker file that exists while the sweep runs, and a version.
+
+    Relative paths of data start from `working_folder`.
+    """
 
     runs: Path
-    sign: Path
-    here: Path
+    marker: Path
+    working_folder: Path
     version: str
 
 
-def perform_there(job: Job, place: Place, device: str, checkpoint_seconds: float) -> str | None:
-    """Perform a job in a worker; the sentence of an error that no second attempt would mend, or None.
+def run_job_on_node(job: Job, node: NodeRequirements, device: str, checkpoint_seconds: float) -> str | None:
+    """Run a job in a worker; returns None, or the message of an error that another attempt would not mend.
 
-    As a value it arrives as it was written; Ray would wrap an exception in the worker's traceback.
+    The message is returned, not raised: Ray would wrap an exception in the worker's traceback.
     """
     try:
-        _check_place(place)
-        with contextlib.chdir(place.here) if place.here.is_dir() else contextlib.nullcontext():
-            # A job that is retried may find the process before it still dying, and its locks held.
-            run_job_when_free(job, place.runs, device, checkpoint_seconds, PATIENCE)
+        _check_node(node)
+        with contextlib.chdir(node.working_folder) if node.working_folder.is_dir() else contextlib.nullcontext():
+            # The process that ran the job before may still be dying and hold its locks.
+            run_job_when_free(job, node.runs, device, checkpoint_seconds, LOCK_SECONDS)
     except VaescopeError as error:
         return str(error)
     return None
 
 
-def _check_place(place: Place) -> None:
-    if place.version != __version__:
+def _check_node(node: NodeRequirements) -> None:
+    if node.version != __version__:
         raise RunError(
-            f"the node {platform.node()} must have vaescope {place.version} like the machine that asked for the sweep, "
+            f"the node {platform.node()} must have vaescope {node.version}, as the machine that started the sweep; "
             f"it has {__version__}. Install the same version on all nodes."
         )
-    if not place.sign.exists():
+    if not node.marker.exists():
         raise RunError(
-            f"the node {platform.node()} must see the folder of runs of the machine that asked for the sweep, its "
-            f"{place.runs} is missing or another one. Choose a folder that the nodes share, under the same path on all."
+            f"the node {platform.node()} must share the folder of runs {node.runs} with the machine that started the "
+            "sweep; there it is missing or another one. Choose a folder that all nodes share under the same path."
         )
 
 
 @contextlib.contextmanager
-def _connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected; a connection that was there before is used, and stays."""
+def _connected(address: str | None) -> Iterator[ModuleType]:
+    """Ray, connected; an existing connection is used and stays open."""
     try:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
@@ -118,8 +123,8 @@ def _connected(address: str | None) -> Iterator[Any]:
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise RunError(
-            f"there must be a cluster of Ray at the address {address!r}, it cannot be reached "
-            f"({_said(error)}). Start one with `ray start --head`, or leave the address out to use this machine."
+            f"no Ray cluster can be reached at the address {address!r} ({_first_line(error)}). Start one with "
+            "`ray start --head`, or give no address to use this machine."
         ) from error
     try:
         yield ray
@@ -130,57 +135,55 @@ def _connected(address: str | None) -> Iterator[Any]:
 def _check_same(connected: str, address: str | None) -> None:
     if address not in (None, "auto", connected):
         raise RunError(
-            f"the address must be that of the cluster that this process is connected to, {connected}, got {address!r}. "
-            "Leave it out, or call ray.shutdown() first."
+            f"this process is connected to the Ray cluster at {connected}, got the address {address!r}. Give no "
+            "address, or call ray.shutdown() first."
         )
 
 
 def _check_reachable(address: str | None) -> None:
-    """Ray itself tries for minutes to reach a host that does not answer."""
+    """Ray would try for minutes to reach a host that does not answer."""
     if address is None or "://" in address or ":" not in address:
         return
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         raise ValueError("the port must be a whole number")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=REACH).close()
+    socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
-def _check_devices(ray: Any, kind: str) -> None:
-    """Ray would wait for a GPU that never comes."""
+def _check_devices(ray: ModuleType, kind: str) -> None:
+    """Ray would wait for a GPU forever."""
     if kind == "cuda" and ray.cluster_resources().get("GPU", 0) < 1:
-        raise RunError(
-            "a node of the cluster must have a GPU for the device 'cuda', none has. Choose the device 'cpu'."
-        )
+        raise RunError("a node of the cluster must have a GPU for the device 'cuda', none has. Use the device 'cpu'.")
 
 
-def _as_done(ray: Any, waiting: dict[Any, Job]) -> Iterator[Job]:
-    """Each job when its task is done; what is done is taken out of `waiting`."""
+def _as_completed(ray: ModuleType, waiting: dict[object, Job]) -> Iterator[Job]:
+    """Each job when its task is done; finished tasks are removed from `waiting`."""
     while waiting:
         done, _ = ray.wait(list(waiting), num_returns=1)
-        for one in done:
-            job = waiting.pop(one)
+        for task in done:
+            job = waiting.pop(task)
             try:
-                sentence = ray.get(one)
+                message = ray.get(task)
             except ray.exceptions.RayError as error:
                 raise RunError(
-                    f"job {job.number} ({len(job.ids)} runs, the first {job.ids[0]}) was given up by the cluster "
-                    f"({_said(error)}). Every node needs vaescope, the data and enough memory; asked again, the same "
-                    "sweep goes on from what was trained."
+                    f"the cluster gave up job {job.number} ({len(job.ids)} runs, the first {job.ids[0]}: "
+                    f"{_first_line(error)}). Every node needs vaescope, the data and enough memory. Run the same sweep "
+                    "again: it resumes."
                 ) from error
-            if sentence is not None:
-                raise RunError(sentence)
+            if message is not None:
+                raise RunError(message)
             yield job
 
 
-def _cancel(ray: Any, tasks: list[Any]) -> None:
+def _cancel(ray: ModuleType, tasks: list[object]) -> None:
     """Interrupt the tasks that are not done, and wait until those that run have written their checkpoints."""
     for task in tasks:
         ray.cancel(task)
     if tasks:
-        ray.wait(tasks, num_returns=len(tasks), timeout=STOPPING)
+        ray.wait(tasks, num_returns=len(tasks), timeout=STOP_SECONDS)
 
 
-def _said(error: Exception) -> str:
-    """What an error says in one line: that of a task, without the way it came."""
+def _first_line(error: Exception) -> str:
+    """The first line of an error's message; for an error in a task, without its traceback."""
     cause = getattr(error, "cause", None) or error
     return f"{type(cause).__name__}: {next(iter(str(cause).strip().splitlines()), '')}"

@@ -1,4 +1,4 @@
-"""The table of latents: what its rows say, what is left out, and how it sorts and fits in a browser."""
+"""The table of latents: its rows, its optional columns, and how it sorts and fits in a browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vaescope.encoding import encode, traversals
 from vaescope.errors import DataError
 from vaescope.models import Architecture
 from vaescope.reporting.assets import asset
-from vaescope.reporting.latents import MOST, LatentRow, latent_rows, latents_table, pictured
+from vaescope.reporting.latent_table import MAX_PICTURED, LatentRow, latent_rows, latent_table, pictured_latents
 
 ITEMS = 200
 EVIL = "<script>alert(1)</script>"
@@ -32,7 +32,7 @@ PAGE = (
 
 
 def some_codes(passive: int = 2) -> Representation:
-    """Two active latents that carry a factor each, a mixed one, and passive ones: the first follows latent 0."""
+    """Two active latents that encode a factor each, a mixed one, and passive ones; the first follows latent 0."""
     random = torch.Generator().manual_seed(0)
     noise = torch.randn(ITEMS, 3 + passive, generator=random, dtype=torch.float64)
     factors = torch.stack([torch.arange(ITEMS) % 4, torch.arange(ITEMS) // 4 % 5], dim=1)
@@ -45,7 +45,7 @@ def some_codes(passive: int = 2) -> Representation:
 
 
 def some_rows(count: int) -> list[LatentRow]:
-    """So many latents, of which the later ones diverge more."""
+    """`count` latents with increasing KL divergence."""
     codes = some_codes()
     row = latent_rows(diagnose(codes), codes)[0]
     return [dataclasses.replace(row, latent=latent, kl=float(latent)) for latent in range(count)]
@@ -76,13 +76,13 @@ def pictures() -> dict[str, Any]:
     return {"items": data, "traversals": traversals(model, data, encode(model, data))}
 
 
-def test_rows_repeat_the_diagnosis(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
-    for row, told in zip(rows, diagnosis.rows(), strict=True):
+def test_rows_agree_with_the_diagnosis(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
+    for row, expected in zip(rows, diagnosis.rows(), strict=True):
         assert (row.latent, row.type, row.kl, row.share) == (
-            told["latent"],
-            told["type"],
-            told["kl"],
-            told["kl_share"],
+            expected["latent"],
+            expected["type"],
+            expected["kl"],
+            expected["kl_share"],
         )
     assert [row.type for row in rows] == ["active", "active", "mixed", "passive", "passive"]
 
@@ -116,73 +116,72 @@ def test_without_another_passive_latent_there_is_no_correlation(passive: int) ->
     assert [value is None for value in correlations] == ([True] * 3 if passive == 0 else [False] * 3 + [True])
 
 
-def test_a_latent_carries_the_factor_with_most_bits(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
-    told = diagnosis.meaning
-    assert told is not None
+def test_a_latent_encodes_the_factor_with_the_most_bits(rows: tuple[LatentRow, ...], diagnosis: Diagnosis) -> None:
+    meaning = diagnosis.meaning
+    assert meaning is not None
     for latent in (0, 1):
-        assert rows[latent].factor == told.factors[latent]
-        assert rows[latent].bits == told.bits[latent].max()
+        assert rows[latent].factor == meaning.factors[latent]
+        assert rows[latent].bits == meaning.bits[latent].max()
     assert (rows[2].factor, rows[2].bits) == (rows[4].factor, rows[4].bits) == (None, 0.0)
 
 
-def test_without_factors_nothing_is_known_to_be_carried(codes: Representation) -> None:
+def test_without_factors_nothing_is_said_about_encoding(codes: Representation) -> None:
     bare = dataclasses.replace(codes, factors=None)
     rows = latent_rows(diagnose(bare), bare)
     assert {(row.factor, row.bits) for row in rows} == {(None, None)}
-    assert "Carries" not in latents_table(rows)
+    assert "Encodes" not in latent_table(rows)
 
 
-def test_the_items_at_the_ends_are_those_with_the_smallest_and_largest_means(
-    rows: tuple[LatentRow, ...], codes: Representation
-) -> None:
+def test_extreme_items_have_the_smallest_and_largest_means(rows: tuple[LatentRow, ...], codes: Representation) -> None:
     for row in rows:
         means = codes.mean[:, row.latent].tolist()
         assert [means[place] for place in row.smallest] == sorted(means)[:3]
         assert [means[place] for place in row.largest] == sorted(means, reverse=True)[:3]
 
 
-def test_a_diagnosis_of_other_codes_is_named(diagnosis: Diagnosis) -> None:
+def test_a_diagnosis_of_other_codes_raises_an_error(diagnosis: Diagnosis) -> None:
     other = some_codes(passive=1)
-    with pytest.raises(DataError, match="of 200 items and 5 latents, the codes have 200 and 4"):
+    with pytest.raises(DataError, match=r"200 items and 5 latents.*200 and 4"):
         latent_rows(diagnosis, other)
 
 
-def test_what_there_is_no_material_for_is_left_out(rows: tuple[LatentRow, ...], pictures: dict[str, Any]) -> None:
-    bare, full = latents_table(rows), latents_table(rows, **pictures)
-    for title in ("Decoded while it moves", "Items at its ends"):
-        assert title not in bare
-        assert title in full
+def test_columns_without_data_are_omitted(rows: tuple[LatentRow, ...], pictures: dict[str, Any]) -> None:
+    bare, full = latent_table(rows), latent_table(rows, **pictures)
+    for title in ("Traversal", "Extreme items"):
+        assert f">{title}</th>" not in bare
+        assert f">{title}</th>" in full
     assert full.count("<img") == 5 * 4
-    assert "Items at its ends" not in latents_table(rows, traversals=pictures["traversals"])
+    assert "Extreme items" not in latent_table(rows, traversals=pictures["traversals"])
 
 
-def test_every_picture_and_histogram_says_what_it_is(rows: tuple[LatentRow, ...], pictures: dict[str, Any]) -> None:
-    table = latents_table(rows, **pictures)
+def test_every_picture_and_histogram_has_a_text(rows: tuple[LatentRow, ...], pictures: dict[str, Any]) -> None:
+    table = latent_table(rows, **pictures)
     assert 'alt=""' not in table
     assert table.count("alt=") == table.count("<img")
     assert table.count("<title>") == table.count("<svg") == 10
-    assert "10 decoded items with latent 2 at −5 to 5, the others fixed" in table
+    assert "10 decoded items with latent 2 from −5 to 5" in table
     assert "<caption>5 latents: 2 active, 1 mixed, 2 passive</caption>" in table
     assert table.count('scope="row"') == 5
 
 
-def test_only_the_latents_that_diverge_most_have_pictures(pictures: dict[str, Any]) -> None:
-    rows = some_rows(MOST + 6)
-    assert pictured(rows) == tuple(range(6, MOST + 6))
-    table = latents_table(rows, items=pictures["items"])
-    assert table.count("<img") == 2 * MOST
-    assert f"the {MOST} latents with the largest KL; the other 6 have none." in table
-    assert "have none" not in latents_table(rows)
+def test_only_the_latents_with_the_largest_kl_have_pictures(pictures: dict[str, Any]) -> None:
+    rows = some_rows(MAX_PICTURED + 6)
+    assert pictured_latents(rows) == tuple(range(6, MAX_PICTURED + 6))
+    table = latent_table(rows, items=pictures["items"])
+    assert table.count("<img") == 2 * MAX_PICTURED
+    note = f"Only the {MAX_PICTURED} latents with the largest KL"
+    assert note in table
+    assert note not in latent_table(rows)
 
 
-def test_words_from_data_stay_words(rows: tuple[LatentRow, ...]) -> None:
-    table = latents_table([dataclasses.replace(row, factor=EVIL) for row in rows])
+def test_factor_names_are_escaped(rows: tuple[LatentRow, ...]) -> None:
+    table = latent_table([dataclasses.replace(row, factor=EVIL) for row in rows])
     assert "<script" not in table
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in table
 
 
-def test_a_rate_without_end_is_shown_as_such(rows: tuple[LatentRow, ...]) -> None:
-    table = latents_table([dataclasses.replace(rows[0], kl=math.inf, share=None)])
+def test_an_infinite_rate_is_shown(rows: tuple[LatentRow, ...]) -> None:
+    table = latent_table([dataclasses.replace(rows[0], kl=math.inf, share=None)])
     assert "∞" in table
     assert 'data-sort="Infinity"' in table
 
@@ -195,10 +194,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def file(rows: tuple[LatentRow, ...], pictures: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tables: the second with a factor of a wicked name, and without pictures."""
+    """Two tables: the second without pictures and with markup in the name of a factor."""
     rate = [dataclasses.replace(rows[0], kl=math.inf), *rows[1:]]
     wicked = [dataclasses.replace(row, factor=EVIL if row.latent == 1 else row.factor) for row in rate]
-    body = latents_table(rate, **pictures, name="first") + latents_table(wicked, name="second")
+    body = latent_table(rate, **pictures, name="first") + latent_table(wicked, name="second")
     path = tmp_path_factory.mktemp("page") / "latents.html"
     styles = asset("cards.css") + asset("page.css") + asset("latents.css")
     path.write_text(PAGE.format(style=styles, script=asset("latents.js"), body=body), encoding="utf-8")
@@ -210,12 +209,12 @@ def order(page: Any, table: str = "first") -> list[int]:
 
 
 def sorted_by(page: Any) -> list[str]:
-    """The columns that the first table says it is sorted by, and how."""
+    """The sorted columns of the first table, with their directions."""
     headers = page.locator("#first th[aria-sort]").all()
     return [f"{header.inner_text()} {header.get_attribute('aria-sort')}" for header in headers]
 
 
-def test_a_click_sorts_and_another_turns_it_round(browser: Any, file: Path, rows: tuple[LatentRow, ...]) -> None:
+def test_a_click_sorts_and_another_reverses(browser: Any, file: Path, rows: tuple[LatentRow, ...]) -> None:
     with opened(browser, file, width=1400) as page:
         assert sorted_by(page) == ["Latent ascending"]
         by_rate = sorted(range(5), key=lambda latent: math.inf if latent == 0 else rows[latent].kl)
@@ -229,7 +228,7 @@ def test_a_click_sorts_and_another_turns_it_round(browser: Any, file: Path, rows
         assert order(page, "second") == [0, 1, 2, 3, 4]
 
 
-def test_the_keyboard_sorts_and_keeps_its_place(browser: Any, file: Path) -> None:
+def test_the_keyboard_sorts_and_keeps_the_focus(browser: Any, file: Path) -> None:
     with opened(browser, file, width=1400) as page:
         page.locator("#first thead").get_by_role("button", name="Latent").focus()
         page.keyboard.press("Enter")
@@ -243,15 +242,15 @@ def test_the_keyboard_sorts_and_keeps_its_place(browser: Any, file: Path) -> Non
 
 def test_missing_values_come_last_in_both_directions_and_equal_ones_keep_their_order(browser: Any, file: Path) -> None:
     with opened(browser, file, width=1400) as page:
-        button = page.locator("#second thead").get_by_role("button", name="Carries")
+        button = page.locator("#second thead").get_by_role("button", name="Encodes")
         button.click()
         assert order(page, "second") == [1, 0, 3, 2, 4]
         button.click()
         assert order(page, "second") == [0, 3, 1, 2, 4]
-        assert page.locator("#second td.carries b").filter(has_text=EVIL).count() == 1
+        assert page.locator("#second td.encodes b").filter(has_text=EVIL).count() == 1
 
 
-def test_on_a_narrow_screen_a_choice_sorts(browser: Any, file: Path) -> None:
+def test_on_a_narrow_screen_a_menu_sorts(browser: Any, file: Path) -> None:
     with opened(browser, file, width=390) as page:
         choice = page.locator('.sort-choice[data-table="first"]')
         assert not page.locator("#first thead").is_visible()
@@ -272,13 +271,13 @@ def test_the_page_does_not_scroll_sideways(browser: Any, file: Path, width: int)
         assert max(ends) <= width
 
 
-def test_strips_are_large_enough_to_be_seen(browser: Any, file: Path) -> None:
+def test_strips_are_at_least_45_pixels_high(browser: Any, file: Path) -> None:
     with opened(browser, file, width=1400) as page:
         heights = page.evaluate("[...document.querySelectorAll('.traversals img')].map(i => i.clientHeight)")
         assert min(heights) >= 45
 
 
-def test_scripts_leave_one_name_behind(browser: Any, file: Path) -> None:
+def test_the_script_defines_one_name(browser: Any, file: Path) -> None:
     with opened(browser, file) as page:
         assert page.evaluate("Object.keys(window.vaescope)") == ["sortTable"]
         page.evaluate("vaescope.sortTable(document.getElementById('second'), 0, 'descending')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from vaescope.diagnosis.cards import GOOD, NOTE
 from vaescope.diagnosis.diagnose import diagnose
 from vaescope.errors import ConfigurationError, DataError, RunError
 from vaescope.runs import Run, fit
+from vaescope.runs.record import Provenance
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 QUICK: dict[str, Any] = {"net": NET, "steps": 4, "batch": 8, "device": "cpu"}
@@ -46,7 +48,7 @@ def run(folder: Path, source: Path) -> Run:
     return fit(source, latents=2, runs=folder, **QUICK)
 
 
-def test_a_run_is_found_by_itself_its_folder_and_the_beginning_of_its_id(run: Run, folder: Path) -> None:
+def test_a_run_can_be_given_by_itself_its_folder_or_the_start_of_its_id(run: Run, folder: Path) -> None:
     wanted = diagnose(run)
     assert wanted.name == run.id
     assert len(wanted.rows()) == 2
@@ -54,11 +56,11 @@ def test_a_run_is_found_by_itself_its_folder_and_the_beginning_of_its_id(run: Ru
         assert diagnose(subject, runs=runs).plain() == wanted.plain()
 
 
-def test_the_types_of_a_run_are_those_of_its_codes(run: Run, source: Path) -> None:
+def test_the_types_of_a_run_equal_those_of_its_codes(run: Run, source: Path) -> None:
     assert diagnose(run).types.types == vs.variable_types(vs.encode(run.model, source)).types
 
 
-def test_items_limit_what_is_encoded_and_the_seed_chooses_them(run: Run) -> None:
+def test_items_limits_the_encoded_items_and_the_seed_chooses_them(run: Run) -> None:
     counts = [diagnose(run, items=items).types.statistics.count for items in (2, 17, 60, 1000)]
     assert counts == [2, 17, 60, 60]
     one, again, other = (diagnose(run, items=17, seed=seed).rows() for seed in (1, 1, 2))
@@ -67,26 +69,27 @@ def test_items_limit_what_is_encoded_and_the_seed_chooses_them(run: Run) -> None
 
 
 @pytest.mark.parametrize("items", [1, 0, 2.5, "many"])
-def test_items_must_be_two_at_least(items: Any, run: Run) -> None:
-    with pytest.raises(ConfigurationError, match="items must be a whole number of at least 2"):
+def test_items_must_be_at_least_two(items: Any, run: Run) -> None:
+    with pytest.raises(ConfigurationError, match=r"items.*2"):
         diagnose(run, items=items)
 
 
-def test_a_run_that_collapsed_says_since_when_and_under_which_strength(folder: Path) -> None:
+def test_a_collapsed_run_reports_the_step_and_the_strength(folder: Path) -> None:
     settings = {**QUICK, "steps": 300, "learning_rate": 0.02, "monitor_every": 100, "log_every": 100}
     run = fit(ITEMS, latents=3, objective=vs.objectives.Beta(50.0), runs=folder, **settings)
     found = titled(diagnose(run, ITEMS), "Posterior collapse")
     assert found.status == "bad"
     assert "since step" in found.meaning
-    assert "the rate (beta 50)" in found.meaning
+    assert "(beta 50)" in found.meaning
     assert all(row["passive_since"] in (100, 200, 300) for row in found.rows)
 
 
-def test_a_run_with_another_prior_says_what_its_codes_are_measured_against(folder: Path) -> None:
+def test_a_run_with_a_non_gaussian_prior_gets_a_warning(folder: Path) -> None:
     found = diagnose(fit("digits", latents=2, prior="sparse", runs=folder, **QUICK))
     (card,) = [card for card in found.cards if card.title == "Prior"]
     assert card.status == "warning"
-    assert "The prior of this run is sparse" in card.meaning
+    assert "sparse" in card.meaning
+    assert "N(0, 1)" in card.meaning
 
 
 def test_an_autoencoder_has_nothing_to_collapse(folder: Path) -> None:
@@ -96,45 +99,45 @@ def test_an_autoencoder_has_nothing_to_collapse(folder: Path) -> None:
     json.dumps(found.plain(), allow_nan=False)
 
 
-def test_a_run_on_an_array_asks_for_the_data(folder: Path) -> None:
+def test_a_run_on_an_array_needs_the_data_again(folder: Path) -> None:
     run = fit(ITEMS, latents=1, runs=folder, **QUICK)
-    with pytest.raises(DataError, match=rf"run {run.id} was trained on data that it cannot open again \(array\)"):
+    with pytest.raises(DataError, match=rf"{run.id}.*array"):
         diagnose(run)
     assert len(diagnose(run, ITEMS).rows()) == 1
 
 
-def test_data_that_changed_since_are_named(tmp_path: Path) -> None:
+def test_data_that_changed_or_disappeared_raise_an_error(tmp_path: Path) -> None:
     file = tmp_path / "items.csv"
     np.savetxt(file, ITEMS, delimiter=",")
     run = fit(file, latents=1, runs=tmp_path / "runs", **QUICK)
     np.savetxt(file, ITEMS + 1, delimiter=",")
-    with pytest.raises(DataError, match=r"items.csv must be what run .* was trained on, it has changed since"):
+    with pytest.raises(DataError, match=r"items.csv.*changed"):
         diagnose(run)
     assert len(diagnose(run, file).rows()) == 1
     file.unlink()
-    with pytest.raises(DataError, match=r"the data of run .* cannot be opened again; pass them as data.*items.csv"):
+    with pytest.raises(DataError, match=r"items.csv"):
         diagnose(run)
 
 
-def test_data_of_another_shape_are_named(run: Run) -> None:
-    with pytest.raises(DataError, match=r"must have items of the shape \(4,\) .* got \(3,\)"):
+def test_data_of_another_shape_raise_an_error(run: Run) -> None:
+    with pytest.raises(DataError, match=r"\(4,\).*\(3,\)"):
         diagnose(run, ITEMS[:, :3])
 
 
-def test_a_run_that_is_not_complete_gives_no_diagnosis(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="must be complete to give a model"):
-        diagnose(Run.create(tmp_path, run.configuration, {"source": run.record["source"]}))
+def test_an_incomplete_run_raises_an_error(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="complete"):
+        diagnose(Run.create(tmp_path, run.configuration, Provenance(source=run.provenance.source)))
 
 
 @pytest.mark.parametrize("subject", ["", "zzz", "/nowhere/at/all", Path("nowhere")])
-def test_a_run_that_is_not_there_is_named(subject: Any, folder: Path) -> None:
-    with pytest.raises(RunError, match="must be a run's folder or the beginning of one run's id"):
+def test_an_unknown_run_raises_an_error(subject: Any, folder: Path) -> None:
+    with pytest.raises(RunError, match=re.escape(str(subject) or "id")):
         diagnose(subject, runs=folder)
 
 
-def test_a_damaged_run_is_called_damaged(run: Run, tmp_path: Path) -> None:
+def test_a_damaged_run_raises_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(RunError, match=r"run.json is damaged"):
+    with pytest.raises(RunError, match=r"run.json"):
         diagnose(tmp_path)
 
 
@@ -147,18 +150,18 @@ def test_factors_and_labels_are_predicted_on_request(data: str, targets: set[str
     assert {row["target"].split()[0] for row in found.rows} == targets
 
 
-def test_prediction_is_good_from_codes_that_know_the_label_and_a_note_from_noise(tmp_path: Path) -> None:
+def test_prediction_is_good_from_informative_codes_and_a_note_from_noise(tmp_path: Path) -> None:
     labels = np.arange(300) % 2
     noise = np.random.default_rng(0).standard_normal((300, 1))
     for name, mean, status in (("known", labels[:, None] * 2.0 - 1, GOOD), ("noise", noise, NOTE)):
         np.savez(tmp_path / f"{name}.npz", mean=mean, variance=np.full((300, 1), 0.01), labels=labels)
         found = titled(diagnose(tmp_path / f"{name}.npz", predict=True), "Prediction from codes")
         assert found.status == status
-        assert ("no more than a guess" in found.advice) == (status == NOTE)
+        assert ("no better than chance" in found.advice) == (status == NOTE)
 
 
-def test_prediction_needs_something_to_predict() -> None:
-    with pytest.raises(DataError, match="predict needs factors or labels, codes has neither"):
+def test_prediction_needs_factors_or_labels() -> None:
+    with pytest.raises(DataError, match="predict needs factors or labels"):
         diagnose((MEAN, VARIANCE), predict=True)
 
 
@@ -178,7 +181,7 @@ def test_a_function_with_data_is_diagnosed_and_named() -> None:
     assert (found.name, found.types.types, found.types.statistics.count) == ("halves", ("active", "active"), 20)
 
 
-def test_a_diagnosis_is_valid_json_whatever_the_numbers() -> None:
+def test_a_diagnosis_is_valid_json_for_any_numbers() -> None:
     for variance in (VARIANCE, 0 * VARIANCE, np.where(VARIANCE == 1, 0, VARIANCE)):
         plain = diagnose((MEAN, variance)).plain()
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain
@@ -193,17 +196,17 @@ def test_alpha_moves_the_threshold() -> None:
 
 LOST = np.where(np.arange(50)[:, None] == 7, np.nan, MEAN)
 WRONG: dict[str, tuple[Any, str]] = {
-    "log-variance": ((MEAN, np.log(VARIANCE)), "must not be negative.* log-variance, pass its exponential"),
-    "NaN": ((LOST, VARIANCE), "mean must be finite, got nan for item 7, latent 0"),
-    "one example": ((MEAN[:1], VARIANCE[:1]), "at least 2 examples, got 1"),
-    "no example": ((MEAN[:0], VARIANCE[:0]), "at least one example, got none"),
+    "log-variance": ((MEAN, np.log(VARIANCE)), "log-variance.*exponential"),
+    "NaN": ((LOST, VARIANCE), "nan.*item 7, latent 0"),
+    "one example": ((MEAN[:1], VARIANCE[:1]), "at least 2.*1"),
+    "no example": ((MEAN[:0], VARIANCE[:0]), "at least one"),
     "no latent": ((MEAN[:, :0], VARIANCE[:, :0]), "at least one latent"),
-    "infinite variance": ((MEAN, VARIANCE * np.float32(np.inf)), "variance must be finite"),
+    "infinite variance": ((MEAN, VARIANCE * np.float32(np.inf)), "variance.*finite"),
 }
 
 
 @pytest.mark.parametrize(("subject", "message"), WRONG.values(), ids=WRONG)
-def test_codes_that_are_wrong_get_a_sentence(subject: Any, message: str) -> None:
+def test_wrong_codes_raise_an_error_in_one_line(subject: Any, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         diagnose(subject)
     assert "\n" not in str(caught.value)

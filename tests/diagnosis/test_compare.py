@@ -1,4 +1,4 @@
-"""Runs and codes side by side."""
+"""Comparisons of runs and codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vaescope import compare
 from vaescope.codes import Representation
 from vaescope.encoding import encode
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.reporting.comparison_plots import layer_plots, similarity_plot
+from vaescope.reporting.heatmaps import layer_plots, similarity_plot
 from vaescope.reporting.page import write_plots
 from vaescope.runs import Run, fit
 from vaescope.similarity import linear_cka, procrustes
@@ -33,7 +33,7 @@ def titled(found: Any, title: str) -> Any:
     return next(card for card in found.cards if card.title == title)
 
 
-def test_each_pair_is_as_alike_as_the_measure_says(runs: list[Run]) -> None:
+def test_similarities_equal_those_of_the_measure(runs: list[Run]) -> None:
     for name, measure in (("cka", linear_cka), ("procrustes", procrustes)):
         found = compare(runs, measure=name)
         means = [encode(run.model, "digits").mean for run in runs]
@@ -65,7 +65,7 @@ def test_runs_are_found_by_id_and_other_data_may_be_given(runs: list[Run]) -> No
     json.dumps(by_id.plain(), allow_nan=False)
 
 
-def test_the_layers_of_two_runs_are_compared_where_asked_for(runs: list[Run]) -> None:
+def test_layers_of_two_runs_are_compared_on_request(runs: list[Run]) -> None:
     found = compare(runs[:2], items=900, layers=True)
     assert found.layers is not None
     assert {"mean", "sampled"} <= set(found.layers.rows)
@@ -73,7 +73,7 @@ def test_the_layers_of_two_runs_are_compared_where_asked_for(runs: list[Run]) ->
     assert found.layers.matrix[place] == pytest.approx(found.matrix[0, 1], abs=1e-5)
 
 
-def test_codes_of_the_same_items_are_compared_without_a_run() -> None:
+def test_codes_are_compared_without_runs() -> None:
     generator = torch.Generator().manual_seed(0)
     mean = torch.randn(80, 3, generator=generator)
     one = Representation(mean, torch.full_like(mean, 0.1), mean)
@@ -81,18 +81,27 @@ def test_codes_of_the_same_items_are_compared_without_a_run() -> None:
     found = compare([one, turned])
     assert found.names == ("codes (1)", "codes (2)")
     assert found.matrix[0, 1] == pytest.approx(1, abs=1e-5)
-    assert found.summary() == "The mean codes of 2 models are alike by 1.000 (cka)"
+    assert "nearly the same" in found.summary()
+    assert "CKA 1.00" in found.summary()
 
 
-def test_how_many_latents_are_in_use_is_said(runs: list[Run]) -> None:
+def test_the_summary_names_the_representation_unless_it_is_the_mean() -> None:
+    generator = torch.Generator().manual_seed(0)
+    codes = [Representation(*(torch.rand(60, 2, generator=generator) + 0.1 for _ in range(3))) for _ in range(3)]
+    found = compare(codes, representation="variance", measure="procrustes")
+    assert "Procrustes of the variances" in found.summary()
+    assert "on average" in found.summary()
+
+
+def test_the_numbers_of_latents_in_use_are_reported(runs: list[Run]) -> None:
     mean = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
     used = torch.tensor([0.01, 0.01, 1.0]).expand(80, 3)
     full = Representation(mean, torch.full_like(mean, 0.01), mean)
     found = compare([full, Representation(mean * (used < 1), used, mean)])
-    assert titled(found, "Latents in use").meaning.startswith("They use 2 to 3 latents")
+    assert titled(found, "Latents in use").meaning.startswith("The models use 2 to 3 latents")
 
 
-def test_equal_numbers_of_latents_are_checked_where_they_follow() -> None:
+def test_equal_numbers_of_latents_are_checked_if_the_theorem_applies() -> None:
     mean = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
     polarised = torch.tensor([0.001, 0.001, 1.0]).expand(80, 3)
     same = Representation(mean * (polarised < 1), polarised, mean)
@@ -104,7 +113,7 @@ def test_equal_numbers_of_latents_are_checked_where_they_follow() -> None:
     assert titled(compare([same, other]), "Equal numbers of latents").status == "not applicable"
 
 
-def test_the_same_latents_in_another_order_resemble_each_other_one_for_one() -> None:
+def test_permuted_latents_match_and_rotated_latents_do_not() -> None:
     mean = torch.randn(900, 3, generator=torch.Generator().manual_seed(0))
     small = torch.full_like(mean, 0.01)
     turned = mean @ torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1)))[0]
@@ -114,26 +123,26 @@ def test_the_same_latents_in_another_order_resemble_each_other_one_for_one() -> 
     assert scores[0] > 0.9 > 0.8 > scores[1]
 
 
-def test_the_picture_is_one_file(runs: list[Run], tmp_path: Path) -> None:
-    file = tmp_path / "alike.html"
+def test_the_plots_are_written_to_one_file(runs: list[Run], tmp_path: Path) -> None:
+    file = tmp_path / "similarity.html"
     found = compare(runs, layers=True)
-    write_plots([similarity_plot(found), *layer_plots(found)], file, "Alike?")
+    write_plots([similarity_plot(found), *layer_plots(found)], file, "Similarity")
     page = file.read_text(encoding="utf-8")
     assert page.count('id="figure-') == 2
     assert runs[0].id in page
 
 
-def test_what_cannot_be_compared_is_named(runs: list[Run], tmp_path: Path) -> None:
+def test_subjects_that_cannot_be_compared_raise_an_error(runs: list[Run], tmp_path: Path) -> None:
     other = fit(np.random.default_rng(0).random((40, 3)), latents=2, net=NET, steps=2, runs=tmp_path, device="cpu")
     mean = torch.randn(10, 2)
     codes = Representation(mean, torch.ones_like(mean), mean)
-    with pytest.raises(DataError, match=r"must take items of one shape, .* takes \(1, 8, 8\) and .* \(3,\)"):
+    with pytest.raises(DataError, match=r"\(1, 8, 8\).*\(3,\)"):
         compare([runs[0], other])
-    with pytest.raises(DataError, match=r"must be of the same items, .* has 1797 and codes 10"):
+    with pytest.raises(DataError, match=r"1797 items and codes 10"):
         compare([runs[0], codes])
     with pytest.raises(ConfigurationError, match="at least two models"):
         compare([runs[0]])
-    with pytest.raises(UnknownNameError, match="representation must be one of mean, sample, variance; got 'median'"):
+    with pytest.raises(UnknownNameError, match=r"mean, sample, variance.*median"):
         compare(runs, representation="median")
-    with pytest.raises(ConfigurationError, match="the first two that are compared must be runs"):
+    with pytest.raises(ConfigurationError, match="must be runs"):
         compare([codes, codes], layers=True)

@@ -13,7 +13,7 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr, spearmanr
 
-from vaescope.errors import ConfigurationError, DataError
+from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.similarity import procrustes, rsa, svcca
 
 GENERATOR = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_rotation_scaling_order_and_offset_change_nothing(seed: int, scale: floa
         assert measure(A, B) == pytest.approx(measure(B, A), abs=1e-10)
 
 
-def test_svcca_feels_no_invertible_map_but_procrustes_does() -> None:
+def test_svcca_is_unchanged_by_invertible_maps_and_procrustes_is_not() -> None:
     stretched = A @ np.diag(np.geomspace(1, 30, 9))
     assert svcca(A, stretched, variance=1.0) == pytest.approx(1, abs=1e-8)
     assert procrustes(A, stretched) < 0.9
@@ -105,17 +105,17 @@ def test_wrong_input_is_named(measure: Any) -> None:
 
 
 def test_settings_out_of_range_are_named() -> None:
-    with pytest.raises(ConfigurationError, match="variance must be a share"):
+    with pytest.raises(ConfigurationError, match="variance"):
         svcca(A, B, variance=0)
-    with pytest.raises(ConfigurationError, match="correlation must be one of spearman, pearson, got 'kendall'"):
+    with pytest.raises(UnknownNameError, match="'kendall'"):
         rsa(A, B, correlation="kendall")
-    with pytest.raises(ConfigurationError, match="distance must be one of"):
+    with pytest.raises(UnknownNameError, match="distance"):
         rsa(A, B, distance="cosine")
-    with pytest.raises(ConfigurationError, match="items must be"):
+    with pytest.raises(ConfigurationError, match="items"):
         rsa(A, B, items=2)
-    with pytest.raises(DataError, match="from 3 items on"):
+    with pytest.raises(DataError, match="3 items"):
         rsa(A[:2], B[:2])
     with pytest.raises(DataError, match="equally far apart"):
         rsa(np.eye(5), B[:5])
-    with pytest.raises(DataError, match="b must differ between the features"):
+    with pytest.raises(DataError, match=r"b must differ.*item"):
         rsa(A, B[:, :1], distance="correlation")

@@ -1,4 +1,4 @@
-"""Members that take the places of others in an ensemble train as if they had been there from the beginning."""
+"""Members that replace others in an ensemble train as if they had been there from the beginning."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def trained(one: Trainer, stop: int) -> Trainer:
 def test_members_that_take_turns_end_as_if_trained_alone() -> None:
     shared = trained(trainer(*FIRST), 20)
     halfway = [shared.member_state(place) for place in range(2)]
-    shared.seat(OTHER, [None, None])
+    shared.assign_slots(OTHER, [None, None])
     trained(shared, 25)
     kept = [shared.member_state(place) for place in range(2)]
-    shared.seat(FIRST, halfway)
+    shared.assign_slots(FIRST, halfway)
     trained(shared, 40)
     ended = {member: shared.member_state(place) for place, member in enumerate(FIRST)}
-    shared.seat(OTHER[::-1], kept[::-1])
+    shared.assign_slots(OTHER[::-1], kept[::-1])
     trained(shared, 40)
     ended |= {member: shared.member_state(place) for place, member in enumerate(OTHER[::-1])}
     for member, state in ended.items():
@@ -51,7 +51,7 @@ def test_members_that_take_turns_end_as_if_trained_alone() -> None:
 
 def test_a_wider_program_takes_wider_members() -> None:
     wide = trainer(*FIRST, latents=8)
-    wide.seat((Member(8), Member(1)), [None, None])
+    wide.assign_slots((Member(8), Member(1)), [None, None])
     assert trained(wide, 5).model(0).latent_mask.shape == (8,)
 
 
@@ -63,5 +63,5 @@ def test_members_that_do_not_fit_are_refused() -> None:
         ((Member(6), Member(2)), [None, None]),
         ((FIRST[0], OTHER[0]), [state, None]),
     ):
-        with pytest.raises(ConfigurationError, match="must be 2 of at most 5 latents that stand at one step"):
-            shared.seat(members, states)
+        with pytest.raises(ConfigurationError, match="2 with at most 5 latents"):
+            shared.assign_slots(members, states)
