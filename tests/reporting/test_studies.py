@@ -17,7 +17,18 @@ from vaescope.errors import ConfigurationError
 from vaescope.markup import element
 from vaescope.reporting.studies import study_page, told_rows, write_study
 from vaescope.reporting.study_docs import index, main, markdown, pages, write_pages
-from vaescope.studies import STUDIES, Cell, Findings, Lines, Pictures, Reproduction, Study, StudyContext, StudySettings
+from vaescope.studies import (
+    STUDIES,
+    Cell,
+    Findings,
+    Lines,
+    Pictures,
+    Reproduction,
+    Study,
+    StudyContext,
+    StudySettings,
+    reproduce,
+)
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import verdict
 
@@ -281,3 +292,12 @@ def test_kept_results_can_be_drawn(file: Path) -> None:
     plain = json.loads(file.read_text(encoding="utf-8"))
     page = study_page(plain)
     assert all(str(element("h3", chart["title"])) in page for chart in plain["charts"])
+
+
+def test_kept_values_make_a_page_of_the_documents_without_training(tmp_path: Path) -> None:
+    """The numbers of a page are those that its kept values give."""
+    given = (tmp_path / "results", DOCS / "results")
+    found = reproduce("bonheme-tableD.5", "paper", device="cuda", results=given, runs=tmp_path / "runs")
+    page = json.loads((DOCS / "bonheme-tableD.5.json").read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(found.rows())) == page["rows"]
+    assert not (tmp_path / "runs").exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from vaescope.cli import main
 from vaescope.data import Dataset
@@ -302,3 +303,12 @@ def test_killed_at_any_moment_nothing_is_half_written_and_the_same_call_continue
     again, _ = find(LONG, settings(tmp_path / "killed"))
     assert again == whole
     assert kept == sorted(kept)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_results_of_a_gpu_are_planned_and_read_without_one_but_not_trained(tmp_path: Path) -> None:
+    plan = plan_of("bonheme-table8.1", "paper", data=("dsprites",), device="cuda", runs=tmp_path)
+    assert [row["what"] for row in plan.rows()] == ["FONDUE, 3 searches, dSprites"]
+    assert plan.pieces[0].seconds < 600
+    with pytest.raises(ConfigurationError, match="needs a GPU"):
+        reproduce("bonheme-table8.1", "paper", data=("dsprites",), device="cuda", runs=tmp_path)

@@ -68,7 +68,6 @@ def reproduce(
     from vaescope.errors import ConfigurationError
     from vaescope.registry import lookup
     from vaescope.reporting.studies import make_output, write_study
-    from vaescope.runs.options import choose_device
     from vaescope.studies import STUDIES, StudySettings, StudyUnfinished, parse_share
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
@@ -89,7 +88,7 @@ def reproduce(
         "data": tuple(data or ()),
         "runs": Path(runs),
         "results": tuple(Path(folder) for folder in results or ()),
-        "device": choose_device(device),
+        "device": device,
         "engine": engine,
         "engine_options": engine_options(engine, address=address),
     }

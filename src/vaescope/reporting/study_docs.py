@@ -20,7 +20,9 @@ NEEDED = ("study", "source", "question", "left_open", "scale", "made_by", "summa
 ABOUT = (
     "Each page here is made from the JSON beside it, and from remarks in a .txt file if there is one, by "
     "`python -m vaescope.reporting.study_docs docs/studies`. A page names the command that writes its JSON, or several "
-    "whose rows were put together; `vaescope reproduce --list` names every study."
+    "whose rows were put together; `vaescope reproduce --list` names every study. "
+    "The folder `results` has values measured on a GPU: with `--device cuda --results NEW --results "
+    "docs/studies/results` the command uses them in place of training."
 )
 
 

@@ -38,7 +38,7 @@ def figure_8_4(context: StudyContext) -> Findings:
         values: dict[tuple[str, int], list[float]] = {}
         for seed in context.seed_list(*REPEATS):
             items = subject.data.draw(context.pick(*ITEMS), seed)
-            found = estimate(items, device=context.device)
+            found = estimate(items, device=context.verified_device())
             for name, swept in ((INVERSES, found.mackay_ghahramani), (ESTIMATES, found.levina_bickel)):
                 for one in swept.estimates:
                     values.setdefault((name, one.k), []).append(one.dimension)

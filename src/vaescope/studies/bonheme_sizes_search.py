@@ -187,7 +187,7 @@ class Search:
             probe_items=context.pick(500, 10_000),
             width=context.pick(4 * context.pick(*LARGEST), 3),
             near=context.is_quick,
-            device=context.settings.device,
+            device="cpu",  # enough to name the searches
             runs=context.settings.runs,
             progress=context.settings.progress,
             **settings_of(context, self.connected),
@@ -241,7 +241,7 @@ class Search:
         results = search_many(
             self.subject.data,
             [SizeQuestion(gap=one.gap, objective=one.objective, init=one.start) for one in self.questions],
-            replace(self.options, seeds=list(seeds), slots=slots),
+            replace(self.options, seeds=list(seeds), slots=slots, device=self.context.verified_device()),
             gaps={name: GAPS[name] for name in self.gaps},
         )
         for question, found in zip(self.questions, results, strict=True):

@@ -29,6 +29,7 @@ from vaescope.sweeps.specification import Sweep, data_name
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)
+DEVICES = ("cpu", "cuda")
 RESULTS_FOLDER = "results"
 Choice = TypeVar("Choice")
 
@@ -70,6 +71,8 @@ class StudySettings:
         for name in (*(by_name or ()), *self.data):
             if name not in DATASETS:
                 raise unknown_name("data", name, DATASETS)
+        if self.device is not None and self.device.partition(":")[0] not in DEVICES:
+            raise unknown_name("device", self.device, DEVICES)
         for given in [self.share] if by_name is None else by_name.values():
             share = finite_number("share", given, above=0)
             if share > 1:
@@ -82,8 +85,12 @@ class StudySettings:
 
     @property
     def chosen_device(self) -> str:
-        """The device that is asked for, or a GPU where there is one."""
-        return choose_device(self.device)
+        """The device that is asked for, whether it is there or not, or a GPU where there is one.
+
+        What a study trains may depend on the device, such as its precision: a plan, and a page made from results, need
+        to know the device of the runs but not to have it.
+        """
+        return choose_device(None) if self.device is None else self.device
 
     def share_of(self, data: str) -> float:
         """The share of the training on a data set."""
@@ -135,8 +142,12 @@ class StudyContext:
 
     @property
     def device(self) -> str:
-        """Where models train and are measured."""
+        """The device of the runs, which need not be there to plan or to read results."""
         return self.settings.chosen_device
+
+    def verified_device(self) -> str:
+        """The device, which must be there to compute on."""
+        return choose_device(self.settings.device)
 
     def pick(self, quick: Choice, paper: Choice) -> Choice:
         """The one for the scale."""

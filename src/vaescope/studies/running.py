@@ -108,6 +108,7 @@ def _perform(plan: StudyPlan, context: StudyContext, deadline: float | None, *, 
 
     The first piece of a command is begun in any case: one that is longer than the minutes resumes from its checkpoint.
     """
+    context.verified_device()
     together = None if deadline is None else (os.cpu_count() or 1) if _side_by_side(context) else 1
     waiting = list(plan.missing)
     times = StepTimes(Path(context.settings.runs))
