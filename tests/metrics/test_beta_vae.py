@@ -136,7 +136,7 @@ def test_one_latent_for_each_factor_is_perfect() -> None:
     np.testing.assert_array_equal(np.diagonal(score.matrix), 0)  # type: ignore[arg-type]
 
 
-def test_noise_scores_chance_and_the_chance_is_told() -> None:
+def test_noise_scores_chance_and_the_chance_is_reported() -> None:
     factors = some_factors(5000)
     score = beta_vae(np.random.default_rng(3).standard_normal((5000, 6)), factors, scale=True)
     assert score.parts["chance"] == 1 / 3
@@ -189,7 +189,7 @@ def test_the_seed_decides_the_examples() -> None:
     assert (first != other).any()
 
 
-def test_one_factor_alone_is_refused() -> None:
+def test_a_single_factor_is_refused() -> None:
     factors = some_factors()
     with pytest.raises(DataError, match=r"at least 2.*'factor 0'"):
         beta_vae(blurred(factors), factors[:, 0])

@@ -1,4 +1,4 @@
-"""DCI: the definition over importances, both kinds of trees, one ranking, and what it must and must not feel."""
+"""DCI: the definition over importances, both kinds of trees, their ranking, and its invariances."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_duplicates_stay_disentangled_and_become_incomplete() -> None:
     assert found.parts["completeness"] < 0.85
 
 
-def test_noise_scores_about_nothing() -> None:
+def test_noise_scores_about_0() -> None:
     noise = np.random.default_rng(1).standard_normal((5000, 5))
     found = dci(noise, world(5000))
     assert found.score < 0.05
@@ -97,7 +97,7 @@ def test_a_rotation_lowers_the_score() -> None:
     assert scores[0] > scores[1] + 0.1 > scores[2] + 0.2
 
 
-def test_order_and_sign_and_scale_of_latents_say_nothing() -> None:
+def test_order_and_sign_and_scale_of_latents_do_not_matter() -> None:
     factors = world(2000)
     codes = turned(factors, 0.3)
     scales = np.array([1e-3, -1e3, 2.0, -1.0, 7.0, -0.3])
@@ -115,7 +115,7 @@ def test_an_unordered_factor_is_found_as_well() -> None:
 
 
 @pytest.mark.slow
-def test_both_protocols_rank_representations_alike() -> None:
+def test_both_protocols_rank_representations_equally() -> None:
     cases = [(turn, noise) for noise in (0.05, 0.8) for turn in (0, 0.25, 0.5, 1)]
     scores = []
     for number, (turn, noise) in enumerate(cases):
@@ -140,12 +140,12 @@ def test_codes_that_do_not_vary_score_nothing() -> None:
     assert (found.score, found.parts["completeness"]) == (0, 0)
 
 
-def test_a_latent_alone_is_complete() -> None:
+def test_a_single_latent_is_complete() -> None:
     factors = world(600)
     assert dci(factors[:, :1], factors).parts["completeness"] == 1
 
 
-def test_a_class_that_chance_keeps_from_learning_is_no_error() -> None:
+def test_a_class_that_is_missing_by_chance_is_no_error() -> None:
     factors = np.column_stack([np.r_[np.arange(58) % 2, 2, 2], np.arange(60) % 3])
     codes = np.random.default_rng(0).standard_normal((60, 2))
     for seed in range(15):

@@ -170,7 +170,7 @@ def test_a_latent_below_the_threshold_gets_no_votes() -> None:
     assert factor_vae(codes, factors, prune=0.04).score == 1
 
 
-def test_without_latents_the_score_is_0_and_says_so() -> None:
+def test_without_latents_the_score_is_0() -> None:
     factors = some_factors()
     for codes in (perfect(factors) * 0.01, np.full((1000, 3), 0.1)):
         score = factor_vae(codes, factors, scale=True)
@@ -196,7 +196,7 @@ def test_halves_give_an_interval() -> None:
     assert score.interval[0] < score.score < score.interval[1]
 
 
-def test_one_factor_alone_is_refused() -> None:
+def test_a_single_factor_is_refused() -> None:
     factors = some_factors()
     with pytest.raises(DataError, match=r"at least 2.*'shape'"):
         factor_vae(blurred(factors), factors[:, 0], names=["shape"])

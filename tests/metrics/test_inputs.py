@@ -1,4 +1,4 @@
-"""Codes and factors that metrics take: what is refused, in which words, and what is kept."""
+"""Checked codes and factors: what is refused and what is kept."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_codes_must_be_a_table(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["codes", "factors"])
-def test_a_number_that_is_not_finite_is_placed(name: str, value: float) -> None:
+def test_a_number_that_is_not_finite_is_located(name: str, value: float) -> None:
     given = {"codes": codes(), "factors": factors().astype(float)}
     given[name][7, 1] = value
     with pytest.raises(DataError, match=rf"{name} must be finite.*item 7"):
@@ -60,7 +60,7 @@ def test_a_number_that_is_not_finite_is_placed(name: str, value: float) -> None:
 
 @pytest.mark.parametrize("name", ["codes", "factors"])
 @pytest.mark.parametrize("kind", ["U5", object, complex])
-def test_what_is_no_number_is_refused(name: str, kind: Any) -> None:
+def test_values_that_are_not_numbers_are_refused(name: str, kind: Any) -> None:
     given: dict[str, Any] = {"codes": codes(), "factors": factors()}
     given[name] = given[name].astype(kind)
     with pytest.raises(DataError, match=rf"{name} must hold real numbers"):
@@ -116,7 +116,7 @@ def test_codes_without_factors_are_refused() -> None:
             metric_inputs(given)
 
 
-def test_a_representation_brings_the_factors_that_vary() -> None:
+def test_a_representation_uses_the_factors_that_vary() -> None:
     table = np.column_stack([np.zeros(ITEMS, int), factors()])
     data = metric_inputs(representation(factors=torch.from_numpy(table)), names=("colour", "shape", "scale"))
     assert data.names == ("shape", "scale")
@@ -124,13 +124,13 @@ def test_a_representation_brings_the_factors_that_vary() -> None:
     assert metric_inputs(representation(factors=torch.from_numpy(table))).names == ("factor 1", "factor 2")
 
 
-def test_a_representation_without_factors_brings_its_labels() -> None:
+def test_a_representation_without_factors_uses_its_labels() -> None:
     data = metric_inputs(representation(labels=torch.from_numpy(factors()[:, 1])))
     assert data.names == ("label",)
     np.testing.assert_array_equal(data.factors[:, 0], factors()[:, 1])
 
 
-def test_factors_that_are_passed_go_before_those_of_the_representation() -> None:
+def test_factors_that_are_passed_override_those_of_the_representation() -> None:
     whole = representation(factors=torch.from_numpy(factors()))
     np.testing.assert_array_equal(metric_inputs(whole, factors()[:, :1]).factors, factors()[:, :1])
 
@@ -178,13 +178,13 @@ def test_passive_latents_of_a_representation_are_left_out() -> None:
     assert len(mig(whole, exclude="passive").matrix) == 2
 
 
-def test_types_can_be_given_beside_plain_codes() -> None:
+def test_types_can_be_given_with_plain_codes() -> None:
     types = ("mixed", "active", "passive")
     assert metric_inputs(codes(), factors(), exclude="passive", types=types).latents == (0, 1)
     assert metric_inputs(codes(), factors(), exclude="mixed", types=types).latents == (1, 2)
 
 
-def test_types_that_are_given_go_before_those_of_the_representation() -> None:
+def test_types_that_are_given_override_those_of_the_representation() -> None:
     whole = representation(factors=torch.from_numpy(factors()))
     assert metric_inputs(whole, exclude="passive", types=["passive", "active", "active"]).latents == (1, 2)
 
@@ -212,7 +212,7 @@ def test_a_representation_of_passive_latents_alone_has_collapsed() -> None:
         metric_inputs(codes(), factors(), exclude="active", types=["active"] * 3)
 
 
-def test_lists_tensors_and_truth_values_are_tables_too() -> None:
+def test_lists_tensors_and_booleans_are_accepted() -> None:
     expected = metric_inputs(codes(), factors())
     for given in (codes().tolist(), torch.from_numpy(codes()).requires_grad_()):
         np.testing.assert_array_equal(metric_inputs(given, torch.from_numpy(factors())).codes, expected.codes)

@@ -77,7 +77,7 @@ def test_continuous_factors_fall_into_bins() -> None:
     assert irs(codes, values, bins=7).score == pytest.approx(expected, abs=1e-12)
 
 
-def test_whole_numbers_fall_into_bins_where_it_is_asked_for() -> None:
+def test_whole_numbers_fall_into_bins_on_request() -> None:
     factors = some_factors()
     codes = blurred(factors)
     last = [np.histogram(factors[:, 2], 20)[1][1:-1].searchsorted(factors[:, 2], side="right")]
@@ -94,7 +94,7 @@ def test_one_latent_for_each_factor_is_perfect() -> None:
     np.testing.assert_allclose(np.diagonal(score.matrix), 1, atol=1e-12)  # type: ignore[arg-type]
 
 
-def test_noise_scores_what_its_outliers_leave() -> None:
+def test_noise_scores_above_0_because_of_outliers() -> None:
     generator = np.random.default_rng(3)
     factors = generator.integers(4, size=(20_000, 2))
     score = irs(generator.standard_normal((20_000, 5)), factors)
@@ -143,12 +143,12 @@ def test_latents_that_do_not_vary_are_left_out() -> None:
     np.testing.assert_array_equal(score.matrix[1], 0)  # type: ignore[index]
 
 
-def test_without_latents_that_vary_the_score_is_0_and_says_so() -> None:
+def test_without_latents_that_vary_the_score_is_0() -> None:
     score = irs(np.full((400, 2), 0.1), some_factors())
     assert (score.score, score.parts) == (0, {"latents_kept": 0})
 
 
-def test_a_value_with_a_single_item_stands_still() -> None:
+def test_a_value_with_a_single_item_does_not_vary() -> None:
     factors = np.array([[0], [0], [0], [1]])
     codes = np.array([[0.0], [1.0], [2.0], [7.0]])
     score = irs(codes, factors, quantile=1)

@@ -1,4 +1,4 @@
-"""Mean correlation coefficient: all matchings tried, sources found again, and what it must not feel."""
+"""Mean correlation coefficient: all matchings, known sources, and its invariances."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_source_without_a_latent_counts_nothing() -> None:
     assert found.score == pytest.approx(2 / 3, abs=1e-12)
 
 
-def test_a_latent_that_does_not_vary_correlates_with_nothing() -> None:
+def test_a_latent_that_is_constant_correlates_with_nothing() -> None:
     table = sources(50)
     matrix = mcc(np.column_stack([np.full(50, 0.1), table]), table).matrix
     assert not matrix[0].any()
@@ -100,7 +100,7 @@ def test_no_scale_overflows_or_vanishes(scale: float) -> None:
     scales=st.lists(st.floats(0.01, 100) | st.floats(-100, -0.01), min_size=4, max_size=4),
     kind=st.sampled_from(["pearson", "spearman"]),
 )
-def test_order_and_sign_and_scale_of_latents_say_nothing(order: list[int], scales: list[float], kind: str) -> None:
+def test_order_and_sign_and_scale_of_latents_do_not_matter(order: list[int], scales: list[float], kind: str) -> None:
     table = sources(60)
     codes = mixed(table)
     moved = mcc((codes * scales)[:, order], table, correlation=kind)

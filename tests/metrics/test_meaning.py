@@ -69,7 +69,7 @@ def test_noise_encodes_nothing_however_few_the_items() -> None:
     assert wrong <= 6  # of 600
 
 
-def test_excluded_latents_keep_their_places() -> None:
+def test_excluded_latents_keep_their_indices() -> None:
     factors, noise = sprites(500)
     codes = np.column_stack([noise[:, 0], factors[:, 2] + 0.1 * noise[:, 1]])
     found = meaning(codes, factors, names=NAMES, exclude="passive", types=("passive", "active"))

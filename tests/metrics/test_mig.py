@@ -1,4 +1,4 @@
-"""Mutual information gaps: the definition item by item, what scikit-learn finds, and what must not change them."""
+"""Mutual information gaps: the definition item by item, scikit-learn's estimates, and their invariances."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_continuous_factor_falls_into_bins() -> None:
     assert mig(codes, source).score > 0.9
 
 
-def test_one_latent_for_each_factor_scores_one_both_ways() -> None:
+def test_one_latent_for_each_factor_scores_one_in_both_directions() -> None:
     factors = world(20000)
     assert mig(factors * [2.0, -3.0, 0.1], factors).score == pytest.approx(1, abs=0.01)
     assert mig_sup(factors * [2.0, -3.0, 0.1], factors).score == pytest.approx(1, abs=0.01)
@@ -78,7 +78,7 @@ def test_two_factors_in_one_latent_lower_mig_sup() -> None:
     assert mig(codes, factors).score == pytest.approx(1, abs=0.01)
 
 
-def test_noise_scores_about_nothing() -> None:
+def test_noise_scores_about_0() -> None:
     factors = world(20000)
     noise = np.random.default_rng(1).standard_normal((20000, 5))
     assert mig(noise, factors).score < 0.005
@@ -104,7 +104,7 @@ def test_a_single_factor_has_its_information_as_mig_sup() -> None:
     powers=st.lists(st.integers(-8, 8), min_size=5, max_size=5),
     signs=st.integers(0, 31),
 )
-def test_order_and_sign_and_scale_of_latents_say_nothing(order: list[int], powers: list[int], signs: int) -> None:
+def test_order_and_sign_and_scale_of_latents_do_not_matter(order: list[int], powers: list[int], signs: int) -> None:
     factors = world(400)
     codes = mixed(factors)
     # Powers of two keep every value on its side of a bin's edge.

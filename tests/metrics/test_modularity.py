@@ -1,4 +1,4 @@
-"""Modularity and explicitness: the definitions, scikit-learn's areas, and what they must and must not feel."""
+"""Modularity and explicitness: the definitions, scikit-learn's areas, and their invariances."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_perfect_codes_are_modular_and_so_are_duplicates() -> None:
     assert modularity(np.column_stack([factors, -2.0 * factors[:, 0]]), factors).score == pytest.approx(1, abs=1e-4)
 
 
-def test_a_latent_of_two_factors_alike_is_not_modular() -> None:
+def test_a_latent_that_encodes_two_factors_equally_is_not_modular() -> None:
     factors = world(20_000, classes=(3, 3))
     assert modularity(factors[:, :1] + 3.0 * factors[:, 1:], factors).score == pytest.approx(0, abs=1e-3)
 
@@ -72,7 +72,7 @@ def test_modularity_of_a_single_factor_is_refused() -> None:
     powers=st.lists(st.integers(-8, 8), min_size=5, max_size=5),
     signs=st.integers(0, 31),
 )
-def test_modularity_feels_no_order_sign_or_scale(order: list[int], powers: list[int], signs: int) -> None:
+def test_modularity_does_not_depend_on_order_sign_or_scale(order: list[int], powers: list[int], signs: int) -> None:
     factors = world(300)
     codes = mixed(factors)
     scales = np.array([2.0**power * (1 - 2 * (signs >> place & 1)) for place, power in enumerate(powers)])
@@ -113,7 +113,7 @@ def test_the_area_is_that_of_scikit_learn_with_ties() -> None:
     assert roc_area(scores, positive) == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
 
 
-def test_classes_that_can_be_read_off_are_fully_explicit() -> None:
+def test_classes_that_can_be_decoded_are_fully_explicit() -> None:
     factors = world(1500)
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((17, 17)))[0]
     assert explicitness(one_hot(factors) @ turn, factors).score == pytest.approx(1, abs=1e-9)
@@ -127,14 +127,14 @@ def test_noise_is_no_more_explicit_than_a_guess() -> None:
     assert found.parts["above_chance"] == pytest.approx(0, abs=0.04)
 
 
-def test_explicitness_feels_no_order_sign_or_scale() -> None:
+def test_explicitness_does_not_depend_on_order_sign_or_scale() -> None:
     factors = world(600)
     codes = mixed(factors)
     moved = explicitness((codes * [1e-3, -1e3, 2.0, -1.0, 1e5])[:, [4, 0, 3, 1, 2]], factors)
     assert moved.score == pytest.approx(explicitness(codes, factors).score, abs=1e-4)
 
 
-def test_classes_that_chance_keeps_from_a_set_are_counted() -> None:
+def test_classes_that_are_missing_by_chance_are_counted() -> None:
     factors = np.r_[np.zeros(50), np.ones(50), 2, 2].astype(int)
     codes = np.random.default_rng(0).standard_normal((102, 2))
     counts = {explicitness(codes, factors, seed=seed).parts["classes_left_out"] for seed in range(20)}

@@ -1,4 +1,4 @@
-"""The score by nearest neighbours: the definition item by item, scikit-learn's probes, speed, and its invariances."""
+"""The score by nearest neighbours: the definition item by item, scikit-learn's predictions, and its invariances."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_perfect_codes_score_one() -> None:
     assert neighbours(factors, factors).score == pytest.approx(1, abs=0.02)
 
 
-def test_noise_scores_about_nothing() -> None:
+def test_noise_scores_about_0() -> None:
     noise = np.random.default_rng(1).standard_normal((10_000, 4))
     # The accuracies of 2,000 guesses have a standard error of .01, a thirtieth of the constant guess of 3 classes.
     assert neighbours(noise, world(10_000)).score < 0.1
@@ -98,13 +98,13 @@ def test_a_rotation_lowers_the_score() -> None:
     order=st.permutations(range(4)),
     scales=st.lists(st.floats(0.01, 100) | st.floats(-100, -0.01), min_size=4, max_size=4),
 )
-def test_order_and_sign_and_scale_of_latents_say_nothing(order: list[int], scales: list[float]) -> None:
+def test_order_and_sign_and_scale_of_latents_do_not_matter(order: list[int], scales: list[float]) -> None:
     factors = world(200)
     codes = mixed(factors)
     assert neighbours((codes * scales)[:, order], factors).score == pytest.approx(neighbours(codes, factors).score)
 
 
-def test_a_latent_alone_is_compared_with_a_constant_guess() -> None:
+def test_a_single_latent_is_compared_with_a_constant_guess() -> None:
     factors = world(2000)
     found = neighbours(factors[:, 2:], factors)
     assert found.by_factor == pytest.approx((0, 0, 1), abs=0.1)
@@ -115,7 +115,7 @@ def test_fewer_items_than_neighbours_are_refused() -> None:
         neighbours(np.arange(6.0)[:, None], np.arange(6.0))
 
 
-def test_a_factor_that_stands_still_among_the_tested_items_is_named() -> None:
+def test_a_factor_that_does_not_vary_among_the_tested_items_is_named() -> None:
     with pytest.raises(DataError, match=r"'height'.*2 test items"):
         neighbours(np.arange(10.0)[:, None], np.r_[0.5, np.ones(9)], names=("height",), seed=_keeping_the_first())
 

@@ -1,4 +1,4 @@
-"""Separated attribute predictability: the definition, scikit-learn's machines, and what it must and must not feel."""
+"""Separated attribute predictability: the definition, scikit-learn's machines, and its invariances."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def test_factors_of_both_kinds_have_their_own_measure() -> None:
     assert found.by_factor == pytest.approx((1, 0.5), abs=0.05)
 
 
-def test_perfect_codes_of_two_classes_leave_the_rest_to_chance() -> None:
+def test_perfect_codes_of_two_classes_leave_other_classes_to_chance() -> None:
     factors = world(classes=(2, 2))
     assert sap(factors * [1.0, -5.0], factors).score == pytest.approx(0.5, abs=0.04)
     assert sap(factors.astype(float), factors + 0.5).score == pytest.approx(1, abs=0.01)
 
 
-def test_noise_scores_about_nothing() -> None:
+def test_noise_scores_about_0() -> None:
     noise = np.random.default_rng(5).standard_normal((15000, 5))
     # Two best of five accuracies of 5,000 guesses each, whose standard error is at most .007.
     assert sap(noise, world(15000)).score < 0.015
@@ -102,13 +102,13 @@ def test_a_factor_in_two_latents_has_no_gap() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(order=st.permutations(range(5)), signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=5, max_size=5))
-def test_order_and_sign_of_latents_say_nothing(order: list[int], signs: list[float]) -> None:
+def test_order_and_sign_of_latents_do_not_matter(order: list[int], signs: list[float]) -> None:
     factors = world(600)
     codes = mixed(factors)
     assert sap((codes * signs)[:, order], factors).score == pytest.approx(sap(codes, factors).score, abs=1e-3)
 
 
-def test_a_latent_alone_is_compared_with_a_constant_guess() -> None:
+def test_a_single_latent_is_compared_with_a_constant_guess() -> None:
     factors = world(3000, classes=(2,))
     assert sap(factors.astype(float), factors).score == pytest.approx(0.5, abs=0.04)
     assert sap(np.zeros((3000, 1)), factors).score == 0

@@ -1,4 +1,4 @@
-"""Scores: intervals that are as wide as scores of other items spread, the scale, rows and the line about them."""
+"""Scores: intervals as wide as the spread over other items, the scale, rows and the summary."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_interval_of_a_correlation_has_the_width_of_theory() -> None:
     assert (high - low) / (2 * NORMAL_95) == pytest.approx((1 - found.score**2) / math.sqrt(2000), rel=0.2)
 
 
-def test_an_interval_is_there_only_when_asked_for() -> None:
+def test_an_interval_is_computed_only_on_request() -> None:
     assert mig(*world(100, 0)).interval is None
     assert mig(*world(100, 0), half_samples=2).interval is not None
 
@@ -69,7 +69,7 @@ def test_halves_hold_half_of_the_items_each_once() -> None:
     assert not np.array_equal(seen[1], seen[2])
 
 
-def test_the_same_seed_gives_the_same_result_and_another_another_one() -> None:
+def test_the_same_seed_gives_the_same_result_and_another_seed_another_result() -> None:
     codes, factors = world(300, 0)
     first, again, other = (neighbours(codes, factors, half_samples=3, scale=True, seed=seed) for seed in (1, 1, 2))
     assert first == again
@@ -85,7 +85,7 @@ def test_the_scale_has_the_scores_of_noise_and_of_the_factors() -> None:
     assert found.random < found.score < found.perfect
 
 
-def test_the_scale_is_there_only_when_asked_for() -> None:
+def test_the_scale_is_computed_only_on_request() -> None:
     found = mig(*world(100, 0))
     assert (found.random, found.perfect) == (None, None)
 
@@ -109,7 +109,7 @@ def test_parts_are_columns_of_the_first_row() -> None:
     assert (rows[0]["low"], rows[0]["high"]) == (None, None)
 
 
-def test_the_summary_says_what_there_is() -> None:
+def test_the_summary_says_what_is_known() -> None:
     plain = Score("mig", 0.51234, "bins")
     assert plain.summary() == "mig 0.512"
     whole = Score("dci", 0.5, "trees", {"test_accuracy": 0.25}, interval=(0.4, 0.6), random=0.01, perfect=1.0)

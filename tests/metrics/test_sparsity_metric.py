@@ -1,4 +1,4 @@
-"""Sparsity of codes: the definition item by item, its ends, and what must not change it."""
+"""Sparsity of codes: the definition item by item, its extremes, and its invariances."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_without_normalising_the_codes_are_taken_as_they_are() -> None:
     assert hoyer(codes, normalise=False).score == pytest.approx(expected, abs=1e-12)
 
 
-def test_one_latent_at_a_time_scores_1_and_all_alike_0() -> None:
+def test_one_latent_at_a_time_scores_1_and_all_equally_scores_0() -> None:
     one_each = np.tile(np.eye(4), (3, 1)) * np.array([1.0, 10.0, 0.1, 5.0])
     alike = np.array([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
     assert hoyer(one_each).score == pytest.approx(1)
@@ -60,7 +60,7 @@ def test_the_order_scale_and_sign_of_latents_change_nothing(order: list[int], fa
     assert hoyer(codes[:, order] * np.array(factors)).score == pytest.approx(hoyer(codes).score, abs=1e-9)
 
 
-def test_scales_pass_for_sparsity_only_where_codes_are_not_normalised() -> None:
+def test_scales_seem_sparse_only_if_codes_are_not_normalised() -> None:
     dense = np.random.default_rng(0).choice([-1.0, 1.0], (200, 8))
     stretched = dense * np.array([100.0, *[1.0] * 7])
     assert hoyer(stretched, normalise=False).score > 0.9
@@ -90,7 +90,7 @@ def test_an_item_of_zeros_is_left_out_and_counted() -> None:
     assert found.parts["zero_items"] == 2
 
 
-def test_a_representation_a_tensor_and_an_array_score_alike() -> None:
+def test_a_representation_a_tensor_and_an_array_score_equally() -> None:
     codes = codes_of()
     assert hoyer(representation(codes)).score == hoyer(torch.from_numpy(codes)).score == hoyer(codes).score
 
@@ -118,7 +118,7 @@ def test_activation_by_class_is_the_mean_magnitude_of_each_latent_in_each_class(
     assert found.score == pytest.approx(np.mean(columns), abs=1e-12)
 
 
-def test_classes_with_latents_to_themselves_score_1_and_classes_that_share_all_0() -> None:
+def test_classes_with_latents_that_no_other_uses_score_1_and_classes_that_share_all_score_0() -> None:
     labels = np.repeat([3, 7, 9], 20)
     apart = np.eye(3)[[0, 1, 2]].repeat(20, 0)
     found = class_activation(apart, labels)
@@ -157,7 +157,7 @@ def test_codes_without_sparsity_are_refused(codes: np.ndarray, sentence: str) ->
         hoyer(codes)
 
 
-def test_labels_that_are_no_classes_are_refused() -> None:
+def test_labels_that_are_not_classes_are_refused() -> None:
     codes = codes_of(20)
     with pytest.raises(DataError, match="Pass labels"):
         class_activation(codes)

@@ -1,4 +1,4 @@
-"""Downstream tasks: scikit-learn's classifiers on the same split, the ends of the scale, and few examples."""
+"""Downstream tasks: scikit-learn's classifiers on the same split, extremes of the scale, and few examples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_accuracy_of_logistic_regression_is_that_of_scikit_learn() -> None:
     assert found.score == pytest.approx(np.mean(expected), abs=1e-9)
 
 
-def test_majority_is_the_accuracy_of_the_commonest_class() -> None:
+def test_majority_is_the_accuracy_of_the_most_frequent_class() -> None:
     factors = np.minimum(world(), 1)
     learns, tests = reference_tasks.split(900, 400, 200, 0)
     expected = [reference_tasks.majority(factor, learns, tests) for factor in factors.T]
@@ -77,7 +77,7 @@ def test_codes_that_are_the_factors_are_always_right_and_noise_guesses(classifie
     assert found.random == pytest.approx(0.5, abs=0.04)
 
 
-def test_codes_that_a_line_does_not_part_are_for_trees() -> None:
+def test_codes_that_are_not_linearly_separable_need_trees() -> None:
     factors = np.random.default_rng(0).integers(0, 2, 1000)
     codes = np.random.default_rng(1).standard_normal((1000, 2))
     codes[:, 0] = np.where(factors, np.sign(codes[:, 0]) * 3, 0) + 0.1 * codes[:, 1]
@@ -185,7 +185,7 @@ def test_sizes_end_at_the_items_there_are_and_the_estimator_says_so() -> None:
 
 
 @pytest.mark.parametrize("classifier", sorted(CLASSIFIERS))
-def test_a_class_that_is_alone_among_few_examples_is_what_is_guessed(classifier: str) -> None:
+def test_a_class_that_is_the_only_one_among_few_examples_is_predicted(classifier: str) -> None:
     factors = world(600)
     factors[:, 0] = np.arange(600) % 20 == 0
     codes = mixed(factors)

@@ -149,7 +149,7 @@ def test_noise_scores_about_0(method: str) -> None:
     assert udr([(generator.standard_normal((1000, 10)), np.ones(10)) for _ in range(5)], method=method).score < 0.03
 
 
-def test_a_model_that_is_alone_with_its_latents_is_found() -> None:
+def test_a_model_that_shares_no_latents_is_found() -> None:
     generator = np.random.default_rng(0)
     codes = generator.standard_normal((500, 4))
     odd = codes @ np.linalg.qr(generator.standard_normal((4, 4)))[0]

@@ -24,7 +24,7 @@ def disentanglement(importances: np.ndarray) -> float:
 
 
 def completeness(importances: np.ndarray) -> float:
-    """The same for each factor over latents; columns of one sum weigh alike."""
+    """The same for each factor over latents; columns with equal sums have equal weights."""
     latents, factors = importances.shape
     scores = []
     for j in range(factors):

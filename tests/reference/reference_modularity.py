@@ -10,7 +10,7 @@ from reference.reference_mig import informations
 
 
 def modularity(codes: np.ndarray, factors: np.ndarray, bins: int = 20) -> tuple[float, int]:
-    """The mean over latents that tell of a factor (Ridgeway and Mozer, 2018, eq. 2), and how many do not."""
+    """The mean over informative latents (Ridgeway and Mozer, 2018, eq. 2), and how many do not."""
     scores, silent = [], 0
     for row in informations(codes, factors, bins):
         best = max(range(len(row)), key=lambda place: row[place])
@@ -24,7 +24,7 @@ def modularity(codes: np.ndarray, factors: np.ndarray, bins: int = 20) -> tuple[
 
 
 def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """The share of pairs (an example, another) in which the example scores higher; a tie is half of one."""
+    """The share of pairs (an example, another) in which the example scores higher; a tie counts half."""
     ones = [score for score, own in zip(scores, positive, strict=True) if own]
     rest = [score for score, own in zip(scores, positive, strict=True) if not own]
     return sum((one > other) + (one == other) / 2 for one in ones for other in rest) / (len(ones) * len(rest))

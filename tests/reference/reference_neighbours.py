@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def nearest(learned: Sequence[float], value: float, count: int) -> list[int]:
-    """The places of the nearest, whatever their order."""
+    """The indices of the nearest, in any order."""
     return sorted(range(len(learned)), key=lambda place: abs(learned[place] - value))[:count]
 
 

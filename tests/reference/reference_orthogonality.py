@@ -21,7 +21,7 @@ def jacobian(decoder: Callable[[np.ndarray], np.ndarray], code: np.ndarray, step
 
 
 def nearest(rotation: np.ndarray) -> np.ndarray:
-    """The signed permutation with the least sum of absolute differences, of all there are."""
+    """The signed permutation with the least sum of absolute differences, among all of them."""
     size, best, found = len(rotation), math.inf, rotation
     for order in itertools.permutations(range(size)):
         for signs in itertools.product((-1.0, 1.0), repeat=size):

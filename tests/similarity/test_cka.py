@@ -75,7 +75,7 @@ def test_an_invertible_map_changes_it() -> None:
     assert linear_cka(A, A * np.geomspace(1, 100, 9)) < 0.9
 
 
-def test_unrelated_representations_of_few_items_fool_the_biased_one_alone() -> None:
+def test_unrelated_representations_of_few_items_mislead_only_the_biased_cka() -> None:
     pairs = [(GENERATOR.normal(size=(50, 200)), GENERATOR.normal(size=(50, 200))) for _ in range(20)]
     assert np.mean([linear_cka(a, b) for a, b in pairs]) > 0.7
     found = [linear_cka(a, b, unbiased=True) for a, b in pairs]
@@ -92,7 +92,7 @@ def test_a_correlation_squared_is_the_cka_of_one_feature() -> None:
     "kind",
     [torch.from_numpy, lambda a: torch.from_numpy(a).requires_grad_(), np.asfortranarray, lambda a: a[::-1][::-1]],
 )
-def test_kinds_of_arrays(kind: Any) -> None:
+def test_array_types_do_not_matter(kind: Any) -> None:
     assert linear_cka(kind(A), kind(B)) == pytest.approx(linear_cka(A, B), abs=1e-12)
 
 
@@ -101,7 +101,7 @@ def test_numbers_of_any_size_neither_overflow_nor_vanish(factor: float) -> None:
     assert linear_cka(factor * A, B / factor) == pytest.approx(linear_cka(A, B), abs=1e-12)
 
 
-def test_a_large_offset_costs_few_digits() -> None:
+def test_a_large_offset_loses_few_digits() -> None:
     assert linear_cka(A + 1e8, B) == pytest.approx(linear_cka(A, B), abs=1e-6)
 
 
@@ -167,7 +167,7 @@ def test_wrong_input_is_named() -> None:
         StreamedCKA().add(A, B).add(A, B[:, :3])
 
 
-def test_too_few_items_for_an_unbiased_cka_are_said_so() -> None:
+def test_too_few_items_for_an_unbiased_cka_are_named() -> None:
     lone = np.zeros((6, 1))
     lone[0] = 1.0
     with pytest.raises(DataError, match="positive HSIC of a"):

@@ -1,4 +1,4 @@
-"""All pairs are those of a loop, whatever the widths, the way, the precision and the memory."""
+"""All pairs equal those of a loop, for any widths, method, precision and memory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_others_are_the_columns(measure: str, widths: tuple[int, ...]) -> None:
     assert found == pytest.approx(loop(measure, rows, columns), abs=1e-10)
 
 
-def test_both_ways_are_tested() -> None:
+def test_features_and_kernels_are_both_tested() -> None:
     assert not way(NARROW).kernels
     assert way(MIXED).kernels
     assert way(WIDE).kernels

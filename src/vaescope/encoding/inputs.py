@@ -95,10 +95,11 @@ def index_chunks(
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards the previous mode."""
-    before = model.training
+    """Evaluation mode inside the block; afterwards every submodule returns to its mode."""
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield
     finally:
-        model.train(before)
+        for module, training in modes:
+            module.training = training

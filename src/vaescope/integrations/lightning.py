@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
+from vaescope.encoding.inputs import evaluation_mode
 from vaescope.errors import CollapseWarning, ConfigurationError, DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
@@ -121,7 +121,13 @@ class PolarisedRegimeCallback(Callback):
     def _codes(self, trainer: Trainer, module: LightningModule) -> tuple[Tensor, Tensor]:
         batch = trainer.precision_plugin.convert_input(self.probe)
         batch = module.transfer_batch_to_device(batch, module.device, 0)
-        with torch.no_grad(), _evaluation_mode(module), trainer.precision_plugin.forward_context():
+        devices = {parameter.device for parameter in module.parameters() if parameter.device.type == "cuda"}
+        with (
+            torch.no_grad(),
+            evaluation_mode(module),
+            torch.random.fork_rng(devices=list(devices)),
+            trainer.precision_plugin.forward_context(),
+        ):
             codes: object = (self.encode or _call_encode)(module, batch)
         if not isinstance(codes, tuple | list) or len(codes) != 2:
             raise DataError(f"encode must return a pair (mean, log_variance) of tensors, got {type(codes).__name__}.")
@@ -140,17 +146,3 @@ class PolarisedRegimeCallback(Callback):
 def _call_encode(module: Any, batch: object) -> tuple[Tensor, Tensor]:
     codes: tuple[Tensor, Tensor] = module.encode(batch)
     return codes
-
-
-@contextmanager
-def _evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards, the mode of every submodule and the random state are restored."""
-    modes = [(part, part.training) for part in module.modules()]
-    devices = {parameter.device for parameter in module.parameters() if parameter.device.type == "cuda"}
-    try:
-        module.eval()
-        with torch.random.fork_rng(devices=list(devices)):
-            yield
-    finally:
-        for part, training in modes:
-            part.training = training

@@ -62,7 +62,7 @@ def dci(
         factors: One column of classes for each factor. Default: those of the `Representation`.
         protocol: "dlib" is scikit-learn's GradientBoostingClassifier, as in disentanglement_lib (whose training and
             test sets may share items of a small grid). "fast" is LightGBM with fewer rounds on bins; it ranks
-            representations alike, but its scores are other numbers: do not compare the two.
+            representations in the same order, but its scores are other numbers: do not compare the two.
         names, exclude, types, half_samples, scale, seed: See `MetricOptions`.
     """
     measure = partial(_score, trees=lookup(PROTOCOLS, protocol, "protocol"))

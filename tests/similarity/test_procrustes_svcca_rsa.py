@@ -86,7 +86,7 @@ def test_rotation_scaling_order_and_offset_change_nothing(seed: int, scale: floa
         assert measure(A, B) == pytest.approx(measure(B, A), abs=1e-10)
 
 
-def test_svcca_feels_no_invertible_map_but_procrustes_does() -> None:
+def test_svcca_is_unchanged_by_invertible_maps_and_procrustes_is_not() -> None:
     stretched = A @ np.diag(np.geomspace(1, 30, 9))
     assert svcca(A, stretched, variance=1.0) == pytest.approx(1, abs=1e-8)
     assert procrustes(A, stretched) < 0.9
