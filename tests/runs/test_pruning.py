@@ -236,7 +236,7 @@ def test_a_collapsed_run_is_refused(tmp_path: Path) -> None:
     original = made(tmp_path)
     with torch.no_grad():
         original.model.posterior.log_variance.bias.zero_()
-    with pytest.raises(LatentError, match=f"at least one latent of run {original.id} must be active or mixed"):
+    with pytest.raises(LatentError, match=rf"run {original.id} .*active or mixed"):
         prune(original, keep="used")
     assert folders(tmp_path) == {original.id}
 
@@ -258,13 +258,13 @@ def test_data_that_cannot_be_opened_again_are_asked_for(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_is_named(tmp_path: Path) -> None:
     original = made(tmp_path)
-    with pytest.raises(UnknownNameError, match=r"keep, unless it is a list of numbers, must be one of active, used"):
+    with pytest.raises(UnknownNameError, match=r"keep.* active, used"):
         prune(original, keep="alive")
     with pytest.raises(LatentError, match=r"whole numbers from 0 to 3.*got \[4\]"):
         prune(original, keep=[4])
     codes = tmp_path / "codes.npz"
     codes.write_bytes(b"")
-    with pytest.raises(ConfigurationError, match=r"prune takes a run .*codes\.npz"):
+    with pytest.raises(ConfigurationError, match=r"run must be .*codes\.npz"):
         prune(codes)
 
 
