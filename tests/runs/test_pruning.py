@@ -74,7 +74,7 @@ def test_active_latents_alone_are_kept_where_asked_for(tmp_path: Path) -> None:
     found = prune(made(tmp_path), keep="active")
     assert (found.kept, found.dropped) == ((0, 3), (1, 2))
     assert found.mean_difference > 1e-4
-    assert "1 mixed, in use a little or for some items: 'used' keeps them" in found.summary()
+    assert "1 mixed latents were dropped" in found.summary()
 
 
 def test_latents_are_kept_by_number(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_nothing_to_drop_gives_the_original_and_writes_nothing(tmp_path: Path) -
     assert found.run == original
     assert (found.dropped, found.max_difference) == ((), 0)
     assert folders(tmp_path) == {original.id}
-    assert found.summary() == f"Nothing to drop: run {original.id} is to keep all of its 4 latents."
+    assert "nothing to prune" in found.summary()
 
 
 def stamps(run: Run) -> dict[str, tuple[int, int]]:

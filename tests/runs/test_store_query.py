@@ -117,5 +117,5 @@ def test_an_empty_folder_has_no_runs(tmp_path: Path) -> None:
         assert list(Store(folder).runs()) == []
         with pytest.raises(RunError, match=r"no runs"):
             Store(folder).query("SELECT 1")
-        with pytest.raises(RunError, match="none does"):
+        with pytest.raises(RunError, match="No run in"):
             Store(folder).find("a")
