@@ -38,6 +38,7 @@ bench: $(VENV)/.developed $(PEERS)/.installed
 	$(BIN)/python benchmarks/metrics.py --no-dci
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/import_time.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

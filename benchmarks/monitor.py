@@ -1,7 +1,8 @@
-"""Shares of training time: a probe of the latents' types, and rendering a batch of dSprites."""
+"""Shares of training time: a probe of the types of latents, and rendering a batch of dSprites."""
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 
@@ -11,26 +12,34 @@ from vaescope.data import open_dataset
 from vaescope.models import Architecture
 from vaescope.training import Member, Plan, Trainer
 
-ROUNDS, STEPS = 5, 5
+ROUNDS, STEPS, MONITOR_EVERY = 5, 50, 200
 
 
-def quickest(work: Callable[[], object]) -> float:
+def quickest(work: Callable[[], object], device: str) -> float:
     """Seconds of the quickest of several calls, which other work on the machine disturbs least."""
     work()
     seconds = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
         work()
+        if device == "cuda":
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
     return min(seconds)
 
 
 if __name__ == "__main__":
-    plan = Plan(10**9, log_every=STEPS, evaluate_every=STEPS, monitor_every=200)
-    trainer = Trainer(Architecture(), [Member(10)], plan, open_dataset("dsprites-small"))
-    step = quickest(trainer.advance) / STEPS
-    probe = quickest(lambda: trainer.monitor.probe(trainer.state))
-    print(f"a probe takes {probe / (step * 200):.2%} of the 200 steps between probes")
-    sprites = open_dataset("dsprites")
-    index = torch.randint(0, len(sprites), (64,), generator=torch.Generator().manual_seed(0))
-    print(f"a batch of dsprites takes {quickest(lambda: sprites.batch(index)) / step:.2%} of a training step")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--members", type=int, default=1)
+    parser.add_argument("--precision", default="float32")
+    options = parser.parse_args()
+    plan = Plan(10**9, precision=options.precision, log_every=STEPS, evaluate_every=STEPS, monitor_every=MONITOR_EVERY)
+    members = [Member(10, seed=seed) for seed in range(options.members)]
+    trainer = Trainer(Architecture(), members, plan, open_dataset("dsprites-small"), None, options.device)
+    step = quickest(trainer.advance, options.device) / STEPS
+    probe = quickest(lambda: trainer.monitor.probe(trainer.state), options.device)
+    print(f"a probe takes {probe / (step * MONITOR_EVERY):.2%} of the {MONITOR_EVERY} steps between probes")
+    sprites = open_dataset("dsprites").to(options.device)
+    index = torch.randint(0, len(sprites), (64,), generator=torch.Generator().manual_seed(0)).to(options.device)
+    print(f"a batch takes {quickest(lambda: sprites.batch(index), options.device) / step:.2%} of a training step")

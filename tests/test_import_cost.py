@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -60,13 +59,6 @@ def test_fitting_and_encoding_load_no_heavy_package(tmp_path: Path) -> None:
     assert loaded & {*HEAVY, "typer", "pooch"} == set()
 
 
-def test_importing_costs_at_most_a_tenth_more_than_torch() -> None:
-    timed = "import time; start = time.perf_counter(); import {0}; print(time.perf_counter() - start)"
-    rounds = [[float(run(timed.format(name))) for name in ("torch", "vaescope")] for _ in range(5)]
-    torch_seconds, own_seconds = (statistics.median(column) for column in zip(*rounds, strict=True))
-    assert own_seconds <= 1.1 * torch_seconds
-
-
 COMMAND = """
 import runpy, sys
 sys.argv = ["vaescope", *{0!r}]
@@ -77,9 +69,11 @@ except SystemExit as leaving:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["runs", "--help"], ["--version"]])
-def test_asking_the_command_line_for_help_does_not_load_torch(arguments: list[str]) -> None:
-    loaded = loaded_after(COMMAND.format(arguments))
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["fit", "--help"], ["fondue", "--help"], ["runs", "--help"], ["runs"], ["--version"]]
+)
+def test_help_and_listings_do_not_load_torch(arguments: list[str], tmp_path: Path) -> None:
+    loaded = loaded_after(COMMAND.format(arguments), tmp_path)
     assert "typer" in loaded
     # Newer versions of typer load pydantic themselves to read arguments.
     assert loaded & {"torch", "numpy", *HEAVY} <= {"pydantic"}

@@ -1,4 +1,4 @@
-"""Results, runs and cards show themselves in a notebook, as the report shows them."""
+"""Results, runs and cards are displayed in a notebook as in the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_there_are_results() -> None:
 
 
 @pytest.mark.parametrize("result", results(), ids=lambda result: result.__name__)
-def test_every_result_shows_itself(result: type[Any]) -> None:
+def test_every_result_has_an_html_representation(result: type[Any]) -> None:
     assert callable(getattr(result, "_repr_html_", None))
 
 
@@ -75,12 +75,12 @@ def test_types_show_their_table(run: vs.Run) -> None:
     assert shown.count("<tr>") == 1 + 3
 
 
-def test_a_map_of_layers_is_drawn(run: vs.Run) -> None:
+def test_a_heatmap_of_layers_is_drawn(run: vs.Run) -> None:
     data = vs.open_dataset("digits").draw(50)
     assert "heatmap" in vs.encoding.layer_similarity(run.model, run.model, data)._repr_html_()
 
 
-def test_a_table_has_a_column_for_every_name_and_says_what_it_leaves_out() -> None:
+def test_a_table_has_all_columns_and_says_how_many_rows_it_shows() -> None:
     rows: list[dict[str, Any]] = [{"a_b": 1.23456789, "c": None}, {"d": "x"}]
     shown = table(rows, "Rows")
     assert shown.count("<th ") == 3

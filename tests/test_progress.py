@@ -1,4 +1,4 @@
-"""Progress of long work: a bar where someone looks, silence elsewhere."""
+"""Progress of long computations: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from vaescope.progress import progress_bar, track
 
 
-def test_nothing_is_shown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar("training", 10) as report:
         report(5, "loss 1.00")
     assert list(track(range(3), "checking", 3, long=True)) == [0, 1, 2]
@@ -18,7 +18,7 @@ def test_nothing_is_shown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.out == captured.err == ""
 
 
-def test_a_bar_can_be_asked_for_and_shows_title_count_and_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_shows_title_count_and_words(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar("training", 10, show=True) as report:
         report(5, "loss 1.00")
         report(10, "loss 0.50")
@@ -29,13 +29,13 @@ def test_a_bar_can_be_asked_for_and_shows_title_count_and_words(capsys: pytest.C
     assert "loss 0.50" in captured.err
 
 
-def test_a_total_may_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_total_may_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar("fetching", None, show=True) as report:
         report(7)
     assert "7/?" in capsys.readouterr().err
 
 
-def test_an_error_inside_passes_through_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_pass_through_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError, match="inside"), progress_bar("training", 10, show=True):
         raise RuntimeError("inside")
     assert capsys.readouterr().out == ""
@@ -50,7 +50,7 @@ def test_only_long_work_shows_a_bar_on_a_terminal(
     assert ("reading" in capsys.readouterr().err) is long
 
 
-def test_steps_are_handed_on_as_they_come() -> None:
+def test_steps_are_yielded_lazily() -> None:
     taken = []
     for step in track(iter("abc"), "letters", 3, long=False):
         taken.append(step)

@@ -14,8 +14,8 @@ from vaescope import cli
 RUNNER = CliRunner()
 QUICK = (
     *("--net", "mlp", "--set", "net.encoder_widths=[12]", "--set", "net.decoder_widths=[12]"),
-    *("--set", "data.dimension=2", "--set", "data.ambient=6", "--set", "data.items=600"),
-    *("--period", "300", "--learning-rate", "3e-3", "--seeds", "2", "--max-periods", "3"),
+    *("--set", "data.dimension=2", "--set", "data.ambient=6", "--set", "data.items=300"),
+    *("--period", "60", "--learning-rate", "2e-2", "--seeds", "2", "--max-periods", "3", "--probe-items", "200"),
 )
 
 

@@ -80,7 +80,7 @@ def samples_of_families() -> Iterator[Any]:
 
 
 every_model = pytest.mark.parametrize(("architecture", "shape"), [*families(), *outsides()])
-# One with a critic is trained with it, and has tests of its own.
+# An objective with a critic needs it in training, and is tested in test_factor.py.
 every_objective = pytest.mark.parametrize(
     "objective", sorted(name for name, kind in OBJECTIVES.items() if kind().critic(LATENTS) is None)
 )
@@ -274,7 +274,7 @@ def test_a_model_and_a_posterior_that_do_not_go_together_are_named(model: str, p
     if (model == "autoencoder") == (posterior == "deterministic"):
         assert describe(model, posterior=posterior).model == model
     else:
-        with pytest.raises(ConfigurationError, match=rf"model '{model}' and posterior \w+ do not go together"):
+        with pytest.raises(ConfigurationError, match=rf"'{model}' and posterior"):
             describe(model, posterior=posterior)
 
 

@@ -1,4 +1,4 @@
-"""Passive latents rise with beta alike with and without an encoder (Clapham and Grzes, figures 3, 4 and 5)."""
+"""Passive latents rise with beta equally with and without an encoder (Clapham and Grzes, figures 3, 4 and 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A beta-VAE that is told the digit has a lower negative ELBO than one that is not (Pastrana, section 4.3)."""
+"""A beta-VAE that is given the digit has a lower negative ELBO than one that is not (Pastrana, section 4.3)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def held_out_terms(model: str, steps: int) -> list[dict[str, float]]:
 
 def test_the_label_lowers_the_negative_elbo() -> None:
     """Published at beta = 5 after 200 epochs: 160 without the label, 140 with it; here after 3 of a sixth of MNIST."""
-    told, untold = held_out_terms("conditional", 300), held_out_terms("vae", 300)
-    for with_label, without in zip(told, untold, strict=True):
+    conditional, plain = held_out_terms("conditional", 300), held_out_terms("vae", 300)
+    for with_label, without in zip(conditional, plain, strict=True):
         for terms in (with_label, without):
             assert terms["loss"] == pytest.approx(terms["reconstruction"] + BETA * terms["rate"], rel=1e-5)
             assert 140 < terms["loss"] < 200

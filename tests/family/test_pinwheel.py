@@ -31,7 +31,7 @@ BOTH = ((0.0, 1.0), (3.0, 1.0))
 
 
 @dataclass(frozen=True)
-class Look:
+class Measurement:
     """What figure 3 shows of a trained model, in numbers."""
 
     missed: float  # KL(p(z) || q(z)): prior mass that no code covers
@@ -44,14 +44,14 @@ def gaussians(means: Tensor, variances: Tensor) -> MixtureSameFamily:
     return MixtureSameFamily(Categorical(torch.ones(len(means))), Independent(Normal(means, variances.sqrt()), 1))
 
 
-def look(codes: Representation) -> Look:
+def measure(codes: Representation) -> Measurement:
     """The divergences are of the whole aggregate posterior, by PyTorch's own densities at draws of each side."""
     torch.manual_seed(0)
     centres = torch.tensor(Mixture().means, dtype=torch.float64)
     prior = gaussians(centres, torch.full_like(centres, 0.03))
     aggregate = gaussians(codes.mean.double(), codes.variance.double())
     z, own = prior.sample((4000,)), aggregate.sample((4000,))
-    return Look(
+    return Measurement(
         missed=float((prior.log_prob(z) - aggregate.log_prob(z)).mean()),
         strayed=float((aggregate.log_prob(own) - prior.log_prob(own)).mean()),
         information=mutual_information_bound(codes.mean, codes.variance, codes.sample).information,
@@ -60,8 +60,8 @@ def look(codes: Representation) -> Look:
 
 
 @pytest.fixture(scope="module")
-def looks() -> dict[tuple[float, float], list[Look]]:
-    """By (alpha, beta), one look for each seed; all models train as one ensemble."""
+def measurements() -> dict[tuple[float, float], list[Measurement]]:
+    """By (alpha, beta), one measurement for each seed; all models train as one ensemble."""
     data = open_dataset("pinwheel")
     architecture = Architecture(net=MLP((100,), (100,)), prior="mixture", likelihood=Gaussian(1.0, learned=True))
     places = [(pair, seed) for pair in (*BY_BETA, *BY_ALPHA, *BOTH) for seed in SEEDS]
@@ -70,24 +70,24 @@ def looks() -> dict[tuple[float, float], list[Look]]:
     plan = Plan(1000, 100, AMSGrad(), log_every=1000, evaluate_every=1000, monitor_every=0)
     trainer = Trainer(architecture, members, plan, data)
     trainer.advance()
-    found: dict[tuple[float, float], list[Look]] = {}
+    found: dict[tuple[float, float], list[Measurement]] = {}
     for number, (pair, _) in enumerate(places):
-        found.setdefault(pair, []).append(look(encode(trainer.model(number), data)))
+        found.setdefault(pair, []).append(measure(encode(trainer.model(number), data)))
     return found
 
 
 def test_codes_overlap_more_the_larger_beta_until_they_say_nothing(
-    looks: dict[tuple[float, float], list[Look]],
+    measurements: dict[tuple[float, float], list[Measurement]],
 ) -> None:
     """Figure 3, top: the posteriors widen and the information falls, in the end to nothing."""
-    for narrow, medium, wide in zip(*(looks[pair] for pair in BY_BETA), strict=True):
+    for narrow, medium, wide in zip(*(measurements[pair] for pair in BY_BETA), strict=True):
         assert narrow.spread < 0.08 < medium.spread < 0.25 < 0.5 < wide.spread, (narrow, medium, wide)
         assert narrow.information > 3 > 2.2 > medium.information > 1 > 0.3 > wide.information, (narrow, medium, wide)
 
 
-def test_the_match_to_the_prior_improves_with_alpha(looks: dict[tuple[float, float], list[Look]]) -> None:
+def test_the_match_to_the_prior_improves_with_alpha(measurements: dict[tuple[float, float], list[Measurement]]) -> None:
     """Figure 3, bottom: without alpha the codes are anywhere, with alpha of 1 or more they are the four clusters."""
-    for none, little, one, much in zip(*(looks[pair] for pair in BY_ALPHA), strict=True):
+    for none, little, one, much in zip(*(measurements[pair] for pair in BY_ALPHA), strict=True):
         assert none.missed > 5, none
         assert 0.18 < little.missed < 0.4, little
         assert one.missed < 0.14, one
@@ -101,21 +101,23 @@ def test_the_match_to_the_prior_improves_with_alpha(looks: dict[tuple[float, flo
 
 
 def test_a_large_alpha_widens_the_codes_no_further_than_neighbours_need(
-    looks: dict[tuple[float, float], list[Look]],
+    measurements: dict[tuple[float, float], list[Measurement]],
 ) -> None:
     """Section 6.2: overlap grows with alpha, too, but large values do not make the codes collapse to a mode."""
     clusters, width = math.log(4), math.sqrt(0.03)
-    for none, little, one, much in zip(*(looks[pair] for pair in BY_ALPHA), strict=True):
+    for none, little, one, much in zip(*(measurements[pair] for pair in BY_ALPHA), strict=True):
         assert none.spread < little.spread < one.spread < 1.1 * width, (none, little, one)
         assert much.spread < 1.1 * width, much
         assert much.information > 1.1 * clusters, much
 
 
-def test_a_large_beta_mismatches_the_prior_where_alpha_does_not(looks: dict[tuple[float, float], list[Look]]) -> None:
+def test_a_large_beta_mismatches_the_prior_where_alpha_does_not(
+    measurements: dict[tuple[float, float], list[Measurement]],
+) -> None:
     """Figure 3, top right: one Gaussian cannot be the prior; alpha at the same beta of 1 restores the match."""
-    for collapsed in looks[BY_BETA[-1]]:
+    for collapsed in measurements[BY_BETA[-1]]:
         assert collapsed.strayed > 3, collapsed
         assert collapsed.missed > 1, collapsed
-    for without, with_alpha in zip(*(looks[pair] for pair in BOTH), strict=True):
+    for without, with_alpha in zip(*(measurements[pair] for pair in BOTH), strict=True):
         assert with_alpha.missed < 0.6 * without.missed, (without, with_alpha)
-    assert fmean(one.strayed for one in looks[BOTH[1]]) < 0.5, looks[BOTH[1]]
+    assert fmean(one.strayed for one in measurements[BOTH[1]]) < 0.5, measurements[BOTH[1]]

@@ -31,7 +31,7 @@ LATENTS, STEPS, VARIANCE = 16, 500, 0.05
 
 
 @dataclass(frozen=True)
-class Look:
+class Measurement:
     """What figure 4 plots, for one trained network."""
 
     sparsity: float
@@ -39,7 +39,7 @@ class Look:
     mismatch: float  # Kolmogorov's distance of a latent's codes to the prior, averaged over latents
 
 
-Looks = dict[tuple[float, float], list[Look]]
+Measurements = dict[tuple[float, float], list[Measurement]]
 
 
 def mismatch(codes: Tensor, gamma: float) -> float:
@@ -50,13 +50,13 @@ def mismatch(codes: Tensor, gamma: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def looks() -> Looks:
-    """By (gamma, alpha), one look for each seed; the networks of one prior train as one ensemble."""
+def measurements() -> Measurements:
+    """By (gamma, alpha), one measurement for each seed; the networks of one prior train as one ensemble."""
     if not REAL_DATA or not (Path(REAL_DATA) / "fashion-mnist").is_dir():
         pytest.skip("set VAESCOPE_DATA to a folder that holds fashion-mnist/ to train on the real images")
     training = open_dataset("fashion-mnist", part="train").draw(10_000)
     held_out = open_dataset("fashion-mnist", part="test").draw(2000)
-    found: Looks = {}
+    found: Measurements = {}
     for gamma, alphas in ALPHAS.items():
         architecture = Architecture(net=MLP((200,), (200,)), prior=Sparse(gamma, VARIANCE), likelihood=Laplace(0.1))
         places = [(alpha, seed) for alpha in alphas for seed in SEEDS]
@@ -66,36 +66,40 @@ def looks() -> Looks:
         rows = {row.member: row.values for row in trainer.advance() if row.split == "test"}
         for number, (alpha, _) in enumerate(places):
             codes = encode(trainer.model(number), held_out)
-            own = Look(hoyer(codes).score, rows[number]["reconstruction"], mismatch(codes.sample, gamma))
+            own = Measurement(hoyer(codes).score, rows[number]["reconstruction"], mismatch(codes.sample, gamma))
             found.setdefault((gamma, alpha), []).append(own)
     return found
 
 
-def test_a_sparse_prior_with_alpha_makes_codes_sparser_than_a_gaussian_prior_with_any(looks: Looks) -> None:
-    gaussian = [one.sparsity for alpha in ALPHAS[0.0] for one in looks[0.0, alpha]]
-    sparse = [one.sparsity for alpha in ALPHAS[0.8][1:] for one in looks[0.8, alpha]]
+def test_a_sparse_prior_with_alpha_makes_codes_sparser_than_a_gaussian_prior_with_any(
+    measurements: Measurements,
+) -> None:
+    gaussian = [one.sparsity for alpha in ALPHAS[0.0] for one in measurements[0.0, alpha]]
+    sparse = [one.sparsity for alpha in ALPHAS[0.8][1:] for one in measurements[0.8, alpha]]
     assert min(sparse) > max(gaussian) + 0.06, (gaussian, sparse)
 
 
-def test_sparsity_rises_with_alpha_under_the_sparse_prior_only(looks: Looks) -> None:
-    for none, some, much in zip(*(looks[0.8, alpha] for alpha in ALPHAS[0.8]), strict=True):
+def test_sparsity_rises_with_alpha_under_the_sparse_prior_only(measurements: Measurements) -> None:
+    for none, some, much in zip(*(measurements[0.8, alpha] for alpha in ALPHAS[0.8]), strict=True):
         assert some.sparsity > none.sparsity + 0.02, (none, some)
         assert much.sparsity > none.sparsity + 0.03, (none, much)
-    for none, much in zip(*(looks[0.0, alpha] for alpha in ALPHAS[0.0]), strict=True):
+    for none, much in zip(*(measurements[0.0, alpha] for alpha in ALPHAS[0.0]), strict=True):
         assert abs(much.sparsity - none.sparsity) < 0.05, (none, much)
 
 
-def test_the_codes_follow_the_prior_the_more_the_larger_alpha(looks: Looks) -> None:
+def test_the_codes_follow_the_prior_the_more_the_larger_alpha(measurements: Measurements) -> None:
     """Figure 4, right, by a distance that training does not know."""
     for gamma, alphas in ALPHAS.items():
-        for own in zip(*(looks[gamma, alpha] for alpha in alphas), strict=True):
+        for own in zip(*(measurements[gamma, alpha] for alpha in alphas), strict=True):
             distances = [one.mismatch for one in own]
             assert distances == sorted(distances, reverse=True), (gamma, own)
             assert distances[-1] < 0.6 * distances[0], (gamma, own)
 
 
-def test_the_sparse_prior_costs_little_reconstruction(looks: Looks) -> None:
+def test_the_sparse_prior_costs_little_reconstruction(measurements: Measurements) -> None:
     """Figure 4, centre: about as good as with the Gaussian prior, and slightly worse at a large alpha."""
-    for gaussian, none, much in zip(looks[0.0, 0.0], looks[0.8, 0.0], looks[0.8, 30.0], strict=True):
+    for gaussian, none, much in zip(
+        measurements[0.0, 0.0], measurements[0.8, 0.0], measurements[0.8, 30.0], strict=True
+    ):
         assert none.reconstruction < gaussian.reconstruction + 30, (gaussian, none)
         assert none.reconstruction < much.reconstruction < none.reconstruction + 100, (none, much)

@@ -105,5 +105,5 @@ def test_sixteen_bit_outputs_are_scored_in_single_precision(name: str) -> None:
 
 @pytest.mark.parametrize("variance", [0.0, -1.0, float("nan")])
 def test_a_variance_that_is_not_positive_is_named(variance: float) -> None:
-    with pytest.raises(ConfigurationError, match=f"must be a finite number above 0, got {variance}"):
+    with pytest.raises(ConfigurationError, match=f"variance .* above 0, got {variance}"):
         Gaussian(variance)

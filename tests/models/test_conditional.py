@@ -1,4 +1,4 @@
-"""The conditional VAE: what it is told reaches the encoder and the decoder, and lowers the loss (Pastrana)."""
+"""The conditional VAE: the label reaches the encoder and the decoder, and lowers the loss (Pastrana)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ SOME, OTHER = labels(0, 1, 2, 3, 0), labels(1, 2, 3, 0, 1)
 @pytest.mark.parametrize("net", sorted(NETS))
 def test_the_label_changes_the_code_and_the_reconstruction(net: str) -> None:
     model = build(net)
-    posteriors = [model.encode(X, told) for told in (SOME, OTHER)]
+    posteriors = [model.encode(X, condition) for condition in (SOME, OTHER)]
     assert not torch.isclose(posteriors[0].mean, posteriors[1].mean).any()
     z = posteriors[0].mean
-    images = [model.decode(z, told).mean.flatten(1) for told in (SOME, OTHER)]
+    images = [model.decode(z, condition).mean.flatten(1) for condition in (SOME, OTHER)]
     assert not torch.isclose(*images).all(1).any()
     mixed = torch.cat([SOME[:2], OTHER[2:]])
     torch.testing.assert_close(model.decode(z, mixed).mean[:2], model.decode(z, SOME).mean[:2])
@@ -76,7 +76,7 @@ def test_a_pass_is_what_the_formulas_say() -> None:
     assert not result.prior.log_variance.any()
 
 
-def test_beside_convolutions_the_label_joins_the_features() -> None:
+def test_with_convolutions_the_label_joins_the_features() -> None:
     model = build("conv")
     assert model.posterior.mean.in_features == model.encoder.features + CLASSES
     features = torch.cat([model.encoder(X), SOME], 1)
@@ -91,11 +91,11 @@ def test_the_prior_may_depend_on_the_label_too() -> None:
     assert result.posterior.kl(result.prior).shape == (5,)
 
 
-@pytest.mark.parametrize("told", [None, labels(0, 1, 2, 3, 0)[:, :2]], ids=["none", "another width"])
-def test_a_condition_that_is_missing_or_of_another_width_is_asked_for(told: Tensor | None) -> None:
+@pytest.mark.parametrize("condition", [None, labels(0, 1, 2, 3, 0)[:, :2]], ids=["none", "another width"])
+def test_a_condition_that_is_missing_or_has_another_width_is_refused(condition: Tensor | None) -> None:
     model = build("mlp")
     sentence = r"label .* 4 numbers, got (none|shape \(5, 2\))"
-    for call in (lambda: model.encode(X, told), lambda: model.decode(NOISE["posterior"], told)):
+    for call in (lambda: model.encode(X, condition), lambda: model.decode(NOISE["posterior"], condition)):
         with pytest.raises(DataError, match=sentence):
             call()
 
@@ -127,6 +127,6 @@ def test_the_label_lowers_the_negative_elbo_on_digits() -> None:
         while not trainer.finished:
             rows = trainer.advance()
         values[model] = [row.values for row in rows if row.split == "test"]
-    for told, untold in zip(values["conditional"], values["vae"], strict=True):
-        assert told["loss"] < 0.95 * untold["loss"]
+    for given, without in zip(values["conditional"], values["vae"], strict=True):
+        assert given["loss"] < 0.95 * without["loss"]
     assert values["conditional"][1]["rate"] > 1

@@ -176,7 +176,7 @@ def test_options_are_of_the_architecture_and_of_its_identity() -> None:
     assert Architecture(**other.plain()) == other
     assert replace(other, initialisation="torch").build((1, 8, 8), 2, 0).inner_beta == 4.0
     assert plain.plain()["model"] == "vgon"
-    with pytest.raises(ConfigurationError, match="model 'vae' takes the options none; got 'inner_beta'"):
+    with pytest.raises(ConfigurationError, match=r"'vae' .* 'inner_beta'"):
         Architecture({"name": "vae", "inner_beta": 4.0})
 
 

@@ -102,14 +102,14 @@ def test_so_it_is_where_the_net_of_the_prior_says_nothing() -> None:
 
 
 def test_another_prior_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="model 'identifiable' and prior Standard do not go together"):
+    with pytest.raises(ConfigurationError, match=r"'identifiable' .* Standard .* 'conditional'"):
         Architecture("identifiable", prior="standard", condition=5)
-    with pytest.raises(ConfigurationError, match="model 'vae' and prior ConditionalGaussian do not go together"):
+    with pytest.raises(ConfigurationError, match=r"'vae' .* ConditionalGaussian .* 'standard'"):
         Architecture("vae", prior="conditional")
 
 
 def test_a_wrong_width_of_the_prior_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="widths must be whole numbers of at least 1, got"):
+    with pytest.raises(ConfigurationError, match="widths must be"):
         ConditionalGaussian(widths=(50, 0))
 
 

@@ -208,7 +208,7 @@ def test_a_wrong_number_of_latents_is_named(latents: Any) -> None:
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "small"])
 @pytest.mark.parametrize("name", ["gamma", "beta"])
 def test_a_wrong_strength_is_named(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name} must be a finite number above 0, got {value!r}"):
+    with pytest.raises(ConfigurationError, match=f"{name} .* above 0, got {value!r}"):
         Linear.fit(ROWS, LATENTS, **{name: value})
 
 
@@ -235,9 +235,7 @@ def test_data_that_cannot_be_fitted_are_named(rows: np.ndarray, sentence: str) -
 
 def test_data_without_noise_need_a_gamma() -> None:
     flat = table(noise=0.0)
-    with pytest.raises(
-        DataError, match=r"4 latents leave some variance unexplained, but the data vary in 3 directions"
-    ):
+    with pytest.raises(DataError, match=r"4 latents .* 3 directions"):
         Linear.fit(flat, 4)
     model = Linear.fit(flat, 4, gamma=0.01)
     assert model.active.tolist() == [True, True, True, False]

@@ -16,16 +16,16 @@ from vaescope.models.pruning import kept_prior, pruned
 from vaescope.nets import MLP, NETS, Conv
 from vaescope.priors import PRIORS, Anisotropic, Mixture, Standard
 
-SHAPE, LATENTS, KEEP, TOLD = (1, 16, 16), 5, (1, 3), 3
+SHAPE, LATENTS, KEEP, CONDITION_WIDTH = (1, 16, 16), 5, (1, 3), 3
 NET = MLP((7,), (6,))
 FILL = torch.tensor([0.3, 9.0, -1.2, 9.0, 2.0], dtype=torch.float64)
 SIZES: dict[str, Any] = {"conv": Conv((4, 4), (4, 4), 8), "mlp": NET}
 
 
 def architecture_of(model: str = "vae", **parts: Any) -> Architecture:
-    told = TOLD if MODELS[model].condition else 0
+    condition = CONDITION_WIDTH if MODELS[model].condition else 0
     posterior = {"posterior": "deterministic"} if model == "autoencoder" else {}
-    return Architecture(model, **{"net": NET, **posterior, **parts}, condition=told)
+    return Architecture(model, **{"net": NET, **posterior, **parts}, condition=condition)
 
 
 def built(architecture: Architecture, latents: int = LATENTS) -> nn.Module:
@@ -41,7 +41,7 @@ def built(architecture: Architecture, latents: int = LATENTS) -> nn.Module:
 def items() -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(6)
     x = torch.rand(4, *SHAPE, generator=generator, dtype=torch.float64)
-    return x, torch.rand(4, TOLD, generator=generator, dtype=torch.float64)
+    return x, torch.rand(4, CONDITION_WIDTH, generator=generator, dtype=torch.float64)
 
 
 def filled(z: Tensor, keep: tuple[int, ...] = KEEP) -> Tensor:
@@ -54,17 +54,17 @@ def filled(z: Tensor, keep: tuple[int, ...] = KEEP) -> Tensor:
 def check_same(architecture: Architecture, keep: tuple[int, ...] = KEEP) -> None:
     model = built(architecture)
     small, smaller = pruned(model, architecture, SHAPE, keep, FILL)
-    x, told = items()
-    whole, kept = model.encode(x, told), small.encode(x, told)
+    x, condition = items()
+    whole, kept = model.encode(x, condition), small.encode(x, condition)
     torch.testing.assert_close(kept.mean, whole.mean[:, keep], rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(kept.variance, whole.variance[:, keep], rtol=1e-12, atol=1e-12)
     z = kept.mean + 0.5
-    ours, theirs = small.decode(z, told), model.decode(filled(z, keep), told)
+    ours, theirs = small.decode(z, condition), model.decode(filled(z, keep), condition)
     torch.testing.assert_close(ours.mean, theirs.mean, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(ours.log_prob(x), theirs.log_prob(x), rtol=1e-10, atol=1e-12)
     rebuilt = smaller.build(SHAPE, len(keep), seed=0).double()
     rebuilt.load_state_dict(small.state_dict())
-    torch.testing.assert_close(rebuilt.encode(x, told).mean, kept.mean, rtol=0, atol=0)
+    torch.testing.assert_close(rebuilt.encode(x, condition).mean, kept.mean, rtol=0, atol=0)
     assert not small.training
 
 
@@ -79,8 +79,8 @@ def test_every_likelihood_stays_what_it_is(likelihood: str) -> None:
     check_same(architecture_of(likelihood=likelihood))
 
 
-def distribution(model: nn.Module, told: Tensor) -> Any:
-    return model.prior(model.latent_mask, told)
+def distribution(model: nn.Module, condition: Tensor) -> Any:
+    return model.prior(model.latent_mask, condition)
 
 
 def check_marginal(prior: Any, keep: tuple[int, ...], model: str = "vae") -> Architecture:
@@ -88,8 +88,8 @@ def check_marginal(prior: Any, keep: tuple[int, ...], model: str = "vae") -> Arc
     architecture = architecture_of(model, prior=prior)
     large = built(architecture)
     small, smaller = pruned(large, architecture, SHAPE, keep, FILL)
-    told = items()[1]
-    one, other = distribution(small, told), distribution(large, told)
+    condition = items()[1]
+    one, other = distribution(small, condition), distribution(large, condition)
     z = torch.randn(4, LATENTS, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     if hasattr(other, "latent_log_prob"):
         found, wanted = one.latent_log_prob(z[:, keep]), other.latent_log_prob(z)[:, keep]
@@ -196,7 +196,7 @@ def test_a_full_posterior_cannot_lose_a_latent_before_a_kept_one() -> None:
 def test_a_gradient_origin_network_is_refused_with_the_reason() -> None:
     architecture = architecture_of("vgon")
     model = architecture.build(SHAPE, LATENTS, seed=0)
-    with pytest.raises(ConfigurationError, match=r"'vgon' cannot be pruned.*gradient.*Train one with 2 latents"):
+    with pytest.raises(ConfigurationError, match=r"'vgon' .*gradient.* 2 latents"):
         pruned(model, architecture, SHAPE, KEEP, FILL)
 
 
@@ -216,9 +216,7 @@ def test_a_decoder_that_takes_its_code_otherwise_is_refused(first: nn.Module) ->
     architecture = architecture_of()
     model: Any = built(architecture)
     model.decoder = nn.Sequential(first)
-    with pytest.raises(
-        ConfigurationError, match=r"must begin with a linear layer that takes the code.*Sequential does not"
-    ):
+    with pytest.raises(ConfigurationError, match=r"linear layer.* Sequential"):
         pruned(model, architecture, SHAPE, KEEP, FILL)
 
 

@@ -122,8 +122,8 @@ def test_a_member_equals_the_model_trained_alone(model: str, net: str, data: Dat
         assert difference(together.model(position), alone.model()) <= 1e-9
         for split in ("train", "test"):
             assert losses(rows, split, position) == pytest.approx(losses(own_rows, split), rel=1e-9)
-        looks = [[row.values["rate"] for row in some if row.split == "probe"] for some in (rows, own_rows)]
-        assert looks[0][position :: len(MEMBERS)] == pytest.approx(looks[1], rel=1e-9)
+        rates = [[row.values["rate"] for row in some if row.split == "probe"] for some in (rows, own_rows)]
+        assert rates[0][position :: len(MEMBERS)] == pytest.approx(rates[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

@@ -92,5 +92,5 @@ def test_a_bad_option_is_named(options: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize("shape", [(12,), (8, 8), (1, 2, 8, 8)])
 def test_items_that_are_no_images_are_named_with_the_remedy(shape: tuple[int, ...]) -> None:
     for build in (Conv().encoder, lambda shape: Conv().decoder(3, shape)):
-        with pytest.raises(ConfigurationError, match=r"takes images .*got items of shape .*Use net 'mlp'"):
+        with pytest.raises(ConfigurationError, match=r"images.* shape .*'mlp'"):
             build(shape)

@@ -1,4 +1,4 @@
-"""q(z) from a batch: against loops, against exact mixtures, and over all batches there are."""
+"""The aggregate posterior of a batch: plain loops, exact mixtures, and the mean over all batches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def weight(estimator: str, own: bool, items: int) -> float:
 
 @pytest.mark.parametrize("items", [ITEMS, 7, 1000])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_it_is_a_weighted_sum_over_the_batch(estimator: Estimator, items: int) -> None:
+def test_the_density_is_a_weighted_sum_over_the_batch(estimator: Estimator, items: int) -> None:
     found = aggregate(POSTERIOR, Z, items, estimator)
     densities = norm.pdf(Z[:, None].numpy(), MEAN.numpy(), (LOG_VARIANCE / 2).exp().numpy())
     for i in range(ITEMS):
@@ -62,7 +62,7 @@ def test_a_batch_of_all_items_gives_the_exact_mixture(estimator: Estimator) -> N
         torch.testing.assert_close(found.marginals[:, j], marginal)
 
 
-def test_the_weighted_estimator_is_below_it_by_the_log_of_the_items() -> None:
+def test_the_weighted_estimator_is_lower_by_the_log_of_the_number_of_items() -> None:
     weighted, plain = (aggregate(POSTERIOR, Z, 1000, name) for name in ("weighted", "plain"))
     torch.testing.assert_close(weighted.joint, plain.joint - math.log(1000))
     torch.testing.assert_close(weighted.marginals, plain.marginals - math.log(1000))
@@ -93,15 +93,13 @@ def test_a_full_covariance_has_its_joint_density_and_its_marginals() -> None:
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("batch", "items"), [(1, 1), (1, 10), (2, 1), (5, 2)])
-def test_a_batch_of_one_and_one_larger_than_the_training_set_stay_finite(
-    estimator: Estimator, batch: int, items: int
-) -> None:
+def test_very_small_and_very_large_batches_stay_finite(estimator: Estimator, batch: int, items: int) -> None:
     found = aggregate(DiagonalGaussian(MEAN[:batch], LOG_VARIANCE[:batch]), Z[:batch], items, estimator)
     assert torch.isfinite(found.joint).all()
     assert torch.isfinite(found.marginals).all()
 
 
-def test_a_mixture_of_one_for_each_item_is_their_mean_and_a_single_one_is_itself() -> None:
+def test_a_mixture_is_the_mean_density_of_its_components() -> None:
     codes = draw(9, LATENTS, seed=2)
     scale = (LOG_VARIANCE / 2).exp()
     densities = torch.stack([Independent(Normal(MEAN[i], scale[i]), 1).log_prob(codes).exp() for i in range(ITEMS)])

@@ -1,4 +1,4 @@
-"""Counter-based random numbers: the published Philox, a function of its arguments alone, and well distributed."""
+"""Counter-based random numbers: published Philox vectors, no hidden state, and uniform and normal distributions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ONE, STEP = torch.tensor(7), torch.tensor(3)
         ),
     ],
 )
-def test_the_published_vectors_of_random123_come_out(
+def test_the_published_vectors_of_random123_are_reproduced(
     counters: tuple[int, ...], keys: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     assert words(counters, keys) == expected
@@ -65,13 +65,13 @@ a_word = st.integers(0, WORD)
 
 @settings(max_examples=200, deadline=None)
 @given(st.tuples(a_word, a_word, a_word, a_word), st.tuples(a_word, a_word))
-def test_any_input_gives_the_words_of_plain_integers(counters: tuple[int, ...], keys: tuple[int, ...]) -> None:
+def test_philox_equals_an_implementation_with_python_integers(counters: tuple[int, ...], keys: tuple[int, ...]) -> None:
     assert words(counters, keys) == plain_philox(counters, keys)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**62 - 1), st.integers(0, 2**31), st.integers(0, 2**31), st.text(max_size=8))
-def test_a_uniform_number_is_philox_of_its_place_under_its_seed(seed: int, step: int, row: int, stream: str) -> None:
+def test_uniform_numbers_are_philox_of_position_and_seed(seed: int, step: int, row: int, stream: str) -> None:
     drawn = counter.uniform(torch.tensor(seed), stream, torch.tensor(step), torch.tensor([row]), 2)
     for column in range(2):
         place = (column, row, step, counter.stream_number(stream))
@@ -80,20 +80,20 @@ def test_a_uniform_number_is_philox_of_its_place_under_its_seed(seed: int, step:
 
 
 @pytest.mark.parametrize("draw", KINDS)
-def test_a_narrow_draw_is_the_start_of_a_wide_one(draw: Draw) -> None:
+def test_a_narrow_draw_equals_the_first_columns_of_a_wide_draw(draw: Draw) -> None:
     rows = torch.arange(6)
     assert torch.equal(draw(ONE, "s", STEP, rows, 3), draw(ONE, "s", STEP, rows, 9)[:, :3])
 
 
 @pytest.mark.parametrize("draw", KINDS)
-def test_a_row_does_not_depend_on_the_rows_around_it(draw: Draw) -> None:
+def test_rows_are_independent_of_other_rows(draw: Draw) -> None:
     whole = draw(ONE, "s", STEP, torch.arange(20), 4)
     some = torch.tensor([17, 3, 3, 11])
     assert torch.equal(draw(ONE, "s", STEP, some, 4), whole[some])
 
 
 @pytest.mark.parametrize("draw", KINDS)
-def test_steps_drawn_together_are_steps_drawn_one_by_one(draw: Draw) -> None:
+def test_steps_drawn_together_equal_steps_drawn_separately(draw: Draw) -> None:
     rows = torch.arange(5)
     together = draw(seeds(1, 2), "s", torch.arange(10, 14), rows, 3)
     assert together.shape == (4, 2, 5, 3)
@@ -102,7 +102,7 @@ def test_steps_drawn_together_are_steps_drawn_one_by_one(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize("draw", KINDS)
-def test_members_feel_neither_each_other_nor_their_order(draw: Draw) -> None:
+def test_members_are_independent_of_each_other_and_of_their_order(draw: Draw) -> None:
     rows = torch.arange(5)
     together = draw(seeds(4, 9, 2), "s", STEP, rows, 3)
     assert torch.equal(together[[2, 0, 1]], draw(seeds(2, 4, 9), "s", STEP, rows, 3))
@@ -110,7 +110,7 @@ def test_members_feel_neither_each_other_nor_their_order(draw: Draw) -> None:
         assert torch.equal(together[position], draw(torch.tensor(seed), "s", STEP, rows, 3))
 
 
-def test_permutations_feel_neither_other_members_nor_other_steps() -> None:
+def test_permutations_are_independent_of_other_members_and_steps() -> None:
     together = counter.permutation(seeds(4, 9), "order", torch.arange(3), 50)
     assert together.shape == (3, 2, 50)
     for step in range(3):
@@ -175,7 +175,7 @@ def test_a_permutation_has_every_item_once(items: int) -> None:
     assert torch.equal(order.sort(-1).values, torch.arange(items).expand(4, 3, items))
 
 
-def test_every_item_comes_to_every_position_equally_often() -> None:
+def test_every_item_takes_every_position_equally_often() -> None:
     items, draws = 6, 6000
     orders = counter.permutation(torch.tensor(0), "order", torch.arange(draws), items)
     for position in range(items):

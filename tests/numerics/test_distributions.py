@@ -26,11 +26,11 @@ def test_the_variance_is_a_variance() -> None:
     torch.testing.assert_close(ONE.variance, reference(ONE).variance)
 
 
-def test_log_prob_is_that_of_torch() -> None:
+def test_log_prob_equals_torch() -> None:
     torch.testing.assert_close(ONE.log_prob(NOISE), reference(ONE).log_prob(NOISE))
 
 
-def test_kl_is_that_of_torch() -> None:
+def test_kl_equals_torch() -> None:
     torch.testing.assert_close(ONE.kl(OTHER), kl_divergence(reference(ONE), reference(OTHER)))
 
 
@@ -39,13 +39,13 @@ def test_latent_kl_adds_up_to_kl() -> None:
     torch.testing.assert_close(ONE.latent_kl(OTHER).sum(-1), ONE.kl(OTHER))
 
 
-def test_one_prior_serves_a_whole_batch() -> None:
+def test_one_prior_broadcasts_over_a_batch() -> None:
     prior = DiagonalGaussian(torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
     standard = Independent(Normal(torch.zeros(4, 3, dtype=torch.float64), 1.0), 1)
     torch.testing.assert_close(ONE.kl(prior), kl_divergence(reference(ONE), standard))
 
 
-def test_a_sample_moves_the_noise_by_the_mean_and_scales_it_by_the_deviation() -> None:
+def test_a_sample_is_scaled_and_shifted_noise() -> None:
     sample = ONE.sample(NOISE)
     torch.testing.assert_close((sample - MEAN) / ONE.variance.sqrt(), NOISE)
     assert torch.equal(ONE.sample(torch.zeros_like(NOISE)), MEAN)
@@ -73,5 +73,5 @@ def test_distributions_cannot_be_changed(distribution: DiagonalGaussian | Point)
         (torch.float64, torch.float64),
     ],
 )
-def test_sixteen_bits_are_widened_and_the_rest_kept(given: torch.dtype, computed: torch.dtype) -> None:
+def test_only_16_bit_types_are_converted(given: torch.dtype, computed: torch.dtype) -> None:
     assert full_precision(torch.ones(2, dtype=given)).dtype == computed

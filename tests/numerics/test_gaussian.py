@@ -43,32 +43,32 @@ def deviation(log_variance: Tensor) -> Tensor:
     return torch.diag_embed(torch.exp(0.5 * log_variance))
 
 
-def test_log_density_is_that_of_torch() -> None:
+def test_log_density_equals_torch() -> None:
     expected = diagonal(MEAN, LOG_VARIANCE).log_prob(X)
     torch.testing.assert_close(gaussian.log_density(X, MEAN, LOG_VARIANCE), expected)
 
 
-def test_full_log_density_is_that_of_torch() -> None:
+def test_full_log_density_equals_torch() -> None:
     expected = full(MEAN, FACTOR).log_prob(X)
     torch.testing.assert_close(gaussian.full_log_density(X, MEAN, FACTOR), expected)
 
 
-def test_kl_is_that_of_torch() -> None:
+def test_kl_equals_torch() -> None:
     expected = kl_divergence(diagonal(MEAN, LOG_VARIANCE), diagonal(OTHER_MEAN, OTHER_LOG_VARIANCE))
     torch.testing.assert_close(gaussian.kl(MEAN, LOG_VARIANCE, OTHER_MEAN, OTHER_LOG_VARIANCE), expected)
 
 
-def test_full_kl_is_that_of_torch() -> None:
+def test_full_kl_equals_torch() -> None:
     expected = kl_divergence(full(MEAN, FACTOR), full(OTHER_MEAN, OTHER_FACTOR))
     torch.testing.assert_close(gaussian.full_kl(MEAN, FACTOR, OTHER_MEAN, OTHER_FACTOR), expected)
 
 
-def test_entropies_are_those_of_torch() -> None:
+def test_entropies_equal_torch() -> None:
     torch.testing.assert_close(gaussian.entropy(LOG_VARIANCE), diagonal(MEAN, LOG_VARIANCE).entropy())
     torch.testing.assert_close(gaussian.full_entropy(FACTOR), full(MEAN, FACTOR).entropy())
 
 
-def test_one_distribution_serves_a_whole_batch() -> None:
+def test_one_distribution_broadcasts_over_a_batch() -> None:
     mean, log_variance, cholesky = OTHER_MEAN[0], OTHER_LOG_VARIANCE[0], OTHER_FACTOR[0]
     torch.testing.assert_close(gaussian.log_density(X, mean, log_variance), diagonal(mean, log_variance).log_prob(X))
     torch.testing.assert_close(gaussian.full_log_density(X, mean, cholesky), full(mean, cholesky).log_prob(X))
@@ -85,7 +85,7 @@ def test_kl_to_standard_is_kl_to_zero_mean_and_unit_variance() -> None:
     torch.testing.assert_close(gaussian.full_kl_to_standard(MEAN, FACTOR), gaussian.full_kl(MEAN, FACTOR, zero, unit))
 
 
-def test_full_formulas_with_a_diagonal_factor_are_the_diagonal_ones() -> None:
+def test_full_formulas_with_a_diagonal_factor_equal_the_diagonal_formulas() -> None:
     one, other = deviation(LOG_VARIANCE), deviation(OTHER_LOG_VARIANCE)
     pairs = [
         (gaussian.full_log_density(X, MEAN, one), gaussian.log_density(X, MEAN, LOG_VARIANCE).sum(-1)),
@@ -101,7 +101,7 @@ def test_full_formulas_with_a_diagonal_factor_are_the_diagonal_ones() -> None:
         torch.testing.assert_close(actual, expected)
 
 
-def test_samples_have_the_mean_and_covariance_they_are_asked_for() -> None:
+def test_samples_have_the_given_mean_and_covariance() -> None:
     noise = draw(DRAWS, LATENTS, seed=11)
     mean, cholesky = MEAN[0].expand(DRAWS, -1), FACTOR[0].expand(DRAWS, -1, -1)
     wanted = FACTOR[0] @ FACTOR[0].T
@@ -118,7 +118,7 @@ def within_four_errors(values: Tensor, expected: Tensor) -> bool:
     return bool(((values.mean(0) - expected).abs() < 4 * error).all())
 
 
-def test_diagonal_kl_and_entropy_are_their_monte_carlo_estimates() -> None:
+def test_diagonal_kl_and_entropy_equal_monte_carlo_estimates() -> None:
     parameters = [value.expand(DRAWS, ITEMS, LATENTS) for value in (MEAN, LOG_VARIANCE)]
     z = gaussian.reparameterise(*parameters, draw(DRAWS, ITEMS, LATENTS, seed=12))
     log_q = gaussian.log_density(z, *parameters)
@@ -127,7 +127,7 @@ def test_diagonal_kl_and_entropy_are_their_monte_carlo_estimates() -> None:
     assert within_four_errors(-log_q, gaussian.entropy(LOG_VARIANCE))
 
 
-def test_full_kl_and_entropy_are_their_monte_carlo_estimates() -> None:
+def test_full_kl_and_entropy_equal_monte_carlo_estimates() -> None:
     mean, cholesky = MEAN[0].expand(DRAWS, -1), FACTOR[0].expand(DRAWS, -1, -1)
     z = gaussian.full_reparameterise(mean, cholesky, draw(DRAWS, LATENTS, seed=13))
     log_q = gaussian.full_log_density(z, MEAN[0], FACTOR[0])
@@ -174,7 +174,7 @@ def test_kl_of_a_distribution_to_itself_is_exactly_zero(mean: float, log_varianc
     assert gaussian.kl(*values, *values).item() == 0
 
 
-def test_a_tiny_kl_keeps_its_figures_in_single_precision() -> None:
+def test_a_tiny_kl_keeps_its_digits_in_single_precision() -> None:
     log_variance = torch.tensor([1e-3])
     exact = 0.5 * (torch.expm1(log_variance.double()) - log_variance.double())
     actual = gaussian.kl_to_standard(torch.zeros(1), log_variance).double()

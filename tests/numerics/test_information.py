@@ -80,7 +80,7 @@ def test_total_correlation_of_dependent_latents_is_infinite() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_rounding_does_not_hide_a_linear_relation_nor_make_one(seed: int) -> None:
+def test_rounding_neither_hides_nor_creates_a_linear_dependence(seed: int) -> None:
     generator = np.random.default_rng(seed)
     rows = torch.from_numpy(generator.normal(size=(5000, 6)))
     relation = rows @ torch.from_numpy(generator.normal(size=(6, 1)))
@@ -90,7 +90,7 @@ def test_rounding_does_not_hide_a_linear_relation_nor_make_one(seed: int) -> Non
     assert 8 < information.total_correlation(torch.cov(near.T)) < 16
 
 
-def test_a_latent_that_does_not_vary_shares_nothing() -> None:
+def test_a_constant_latent_shares_no_information() -> None:
     covariance = a_covariance(0, 3)
     wider = torch.zeros(4, 4, dtype=torch.float64)
     wider[:3, :3] = covariance
@@ -99,20 +99,20 @@ def test_a_latent_that_does_not_vary_shares_nothing() -> None:
     assert information.total_correlation(torch.ones(1, 1, dtype=torch.float64)) == 0
 
 
-def test_a_matrix_that_is_no_covariance_is_named() -> None:
+def test_a_matrix_that_is_not_a_covariance_is_refused() -> None:
     matrix = torch.tensor([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]], dtype=torch.float64)
     with pytest.raises(DataError, match=r"negative eigenvalue, got -0\.8"):
         information.total_correlation(matrix)
 
 
 @pytest.mark.parametrize("bins", [2, 7, 20])
-def test_bins_are_those_of_numpy(bins: int) -> None:
+def test_bins_equal_numpy(bins: int) -> None:
     codes = information.discretise(ROWS, bins)
     for latent in range(5):
         assert np.array_equal(codes[:, latent], histogram_codes(ROWS[:, latent].numpy(), bins))
 
 
-def test_a_constant_column_falls_in_one_bin_and_the_greatest_value_in_the_last() -> None:
+def test_a_constant_column_has_one_bin_and_the_largest_value_is_in_the_last() -> None:
     column = torch.tensor([[0.0, 3.0], [0.5, 3.0], [1.0, 3.0]])
     codes = information.discretise(column, 4)
     assert codes[:, 0].tolist() == [0, 2, 3]
@@ -120,7 +120,7 @@ def test_a_constant_column_falls_in_one_bin_and_the_greatest_value_in_the_last()
 
 
 @pytest.mark.parametrize("bins", [3, 20])
-def test_mutual_information_is_equation_6_9_and_that_of_scikit_learn(bins: int) -> None:
+def test_mutual_information_equals_equation_6_9_and_scikit_learn(bins: int) -> None:
     codes = information.discretise(ROWS, bins)
     matrix = information.mutual_information_matrix(codes, bins)
     columns = codes.numpy().T
@@ -130,7 +130,7 @@ def test_mutual_information_is_equation_6_9_and_that_of_scikit_learn(bins: int) 
             assert float(matrix[i, j]) == pytest.approx(mutual_info_score(columns[i], columns[j]), abs=1e-12)
 
 
-def test_the_diagonal_holds_entropies() -> None:
+def test_entropies_are_on_the_diagonal() -> None:
     codes = information.discretise(ROWS)
     counts = torch.stack([torch.bincount(column, minlength=20) for column in codes.T.long()])
     entropies = information.entropy(counts)
@@ -159,7 +159,7 @@ def test_mutual_information_ignores_the_names_of_bins_and_is_below_both_entropie
     assert bool((matrix <= torch.minimum(matrix.diagonal(), matrix.diagonal()[:, None]) + 1e-12).all())
 
 
-def test_independent_counts_share_exactly_nothing() -> None:
+def test_independent_counts_have_exactly_zero_information() -> None:
     codes = torch.cartesian_prod(torch.arange(20), torch.arange(20), torch.arange(3))
     matrix = information.mutual_information_matrix(codes, 20)
     assert not (matrix - torch.diag(matrix.diagonal())).any()

@@ -38,12 +38,12 @@ def test_the_effective_rank_of_a_matrix_of_rank_one_is_one() -> None:
     assert linalg.effective_rank(outer.double()) == pytest.approx(1, abs=1e-12)
 
 
-def test_the_effective_rank_of_nothing_is_zero() -> None:
+def test_the_effective_rank_of_a_zero_matrix_is_zero() -> None:
     assert linalg.matrix_effective_rank(torch.zeros(3, 2)) == 0
     assert linalg.effective_rank(torch.full((10, 3), 0.1, dtype=torch.float64)) == 0
 
 
-def test_the_effective_rank_is_that_of_the_centred_codes_unless_the_covariance_is_asked_for() -> None:
+def test_the_effective_rank_is_of_the_centred_codes_or_of_the_covariance() -> None:
     centred = (ROWS - ROWS.mean(0)).numpy()
     assert linalg.effective_rank(ROWS) == pytest.approx(reference_rank(centred), rel=1e-12)
     assert linalg.effective_rank(ROWS, "covariance") == pytest.approx(reference_rank(np.cov(ROWS.T)), rel=1e-12)
@@ -86,7 +86,7 @@ def test_the_covariance_survives_a_large_offset() -> None:
     assert linalg.covariance(ROWS).numpy() == pytest.approx(np.cov(ROWS.T), rel=1e-12)
 
 
-def test_correlations_are_those_of_numpy() -> None:
+def test_correlations_equal_numpy() -> None:
     found = linalg.correlation(linalg.covariance(ROWS))
     assert found.matrix.numpy() == pytest.approx(np.corrcoef(ROWS.T), rel=1e-12)
     assert found.constant == ()
@@ -110,7 +110,7 @@ def test_correlations_of_tiny_and_huge_codes_are_finite(scale: float) -> None:
     assert found.numpy() == pytest.approx(np.corrcoef(ROWS.T), rel=1e-9)
 
 
-def test_the_columns_of_a_linear_relation_are_found_and_no_others() -> None:
+def test_exactly_the_linearly_dependent_columns_are_found() -> None:
     rows = torch.cat([ROWS, (ROWS[:, 1] - 2 * ROWS[:, 3])[:, None]], 1)
     assert linalg.dependent_columns(linalg.correlation(linalg.covariance(rows)).matrix) == (1, 3, 4)
     assert linalg.dependent_columns(linalg.correlation(linalg.covariance(ROWS)).matrix) == ()

@@ -1,4 +1,4 @@
-"""Moments merged over chunks are the moments of the whole."""
+"""Moments merged over chunks equal the moments of all rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def chunked(draw: st.DrawFn) -> tuple[np.ndarray, tuple[Tensor, ...]]:
 
 @settings(max_examples=100, deadline=None)
 @given(chunked(), st.integers(0, 1))
-def test_any_chunking_gives_the_moments_of_numpy(data: tuple[np.ndarray, tuple[Tensor, ...]], correction: int) -> None:
+def test_chunks_of_any_size_give_the_moments_of_numpy(
+    data: tuple[np.ndarray, tuple[Tensor, ...]], correction: int
+) -> None:
     rows, chunks = data
     moments = Moments.over(chunks)
     assert moments.count == len(rows)
@@ -54,7 +56,7 @@ def test_merging_is_symmetric() -> None:
     torch.testing.assert_close(forth.scatter, back.scatter)
 
 
-def test_a_huge_offset_leaves_the_variance_right() -> None:
+def test_a_huge_offset_does_not_change_the_variance() -> None:
     rows = some_rows(1000)
     moments = Moments.over((rows + 1e8).split(64))
     # Adding 1e8 itself rounds the rows to about 1e-8, hence the tolerance.
@@ -77,11 +79,11 @@ def test_the_variance_can_be_changed_without_changing_the_moments() -> None:
 
 
 @pytest.mark.parametrize(("rows", "correction"), [(0, 0), (0, 1), (1, 1)])
-def test_too_few_rows_are_named(rows: int, correction: int) -> None:
+def test_too_few_rows_are_refused(rows: int, correction: int) -> None:
     with pytest.raises(ValueError, match=f"more than {correction} rows, got {rows}"):
         Moments.of(some_rows(rows)).covariance(correction)
 
 
-def test_no_chunks_are_named() -> None:
+def test_no_chunks_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one chunk, got none"):
         Moments.over([])

@@ -1,4 +1,4 @@
-"""Nearest neighbours: equal to an independent search, however blocked, and where float32 products say nothing."""
+"""Nearest neighbours: an independent search, blocks of any size, and distances that float32 products cannot resolve."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def some_points(items: int = 400, dimensions: int = 6, seed: int = 0) -> Tensor:
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("k", [1, 2, 20, 399])
-def test_distances_are_those_of_an_independent_search(kind: torch.dtype, k: int) -> None:
+def test_distances_equal_an_independent_search(kind: torch.dtype, k: int) -> None:
     points = some_points().to(kind)
     found = nearest_distances(points, k)
     assert found.dtype == torch.float64
@@ -51,7 +51,7 @@ def test_clusters_too_tight_for_products_in_double_precision_are_searched_by_dif
     np.testing.assert_allclose(nearest_distances(clusters, 5), reference(clusters, 5), rtol=1e-9)
 
 
-def test_equal_distances_are_no_obstacle() -> None:
+def test_equal_distances_are_found() -> None:
     grid = torch.cartesian_prod(*[torch.arange(6.0)] * 3)
     np.testing.assert_allclose(nearest_distances(grid, 8), reference(grid, 8), rtol=1e-9)
 
@@ -73,14 +73,14 @@ def test_differences_whose_squares_underflow_are_still_distances() -> None:
 
 
 @pytest.mark.parametrize(("kind", "factor"), [(torch.float64, 2.0**-1000), (torch.float32, 2.0**-120)])
-def test_points_far_closer_than_one_are_searched_as_if_they_were_not(kind: torch.dtype, factor: float) -> None:
+def test_very_close_points_are_searched_exactly(kind: torch.dtype, factor: float) -> None:
     points = (some_points() * 256).round().to(kind)
     points = distinct(points)
     found, wanted = nearest_distances(points * factor, 5), nearest_distances(points, 5)
     np.testing.assert_allclose(found / factor, wanted, rtol=1e-12)
 
 
-def test_numbers_below_the_normal_ones_are_no_obstacle() -> None:
+def test_subnormal_numbers_are_searched() -> None:
     points = torch.tensor([[0.0], [1e-44], [4e-44], [9e-44]])
     wanted = [float(points[1] - points[0]), float(points[1] - points[0]), float(points[2] - points[1])]
     assert nearest_distances(points, 1).flatten()[:3].tolist() == pytest.approx(wanted, rel=1e-12)
@@ -99,6 +99,6 @@ def test_distinct_points_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("k", [0, 3, 4])
-def test_more_neighbours_than_others_are_refused(k: int) -> None:
+def test_too_many_neighbours_are_refused(k: int) -> None:
     with pytest.raises(ValueError, match=r"k must lie in 1\.\.2 for 3 points"):
         nearest_distances(some_points(3), k)

@@ -53,7 +53,7 @@ def a_gram(seed: int, items: int, columns: int) -> torch.Tensor:
 
 @QUICKLY
 @given(SEEDS, SIZES, COLUMNS, st.sampled_from([0.9, 1.01, 2.0, 3.0]))
-def test_gram_entropy_joint_and_information_are_those_of_plain_loops(
+def test_gram_matrix_entropies_and_information_equal_plain_loops(
     seed: int, items: int, columns: int, alpha: float
 ) -> None:
     rows = [some_rows(seed, items, columns), some_rows(seed + 1, items, columns + 1)]
@@ -129,14 +129,14 @@ def test_equal_items_have_no_entropy(items: int, columns: int, alpha: float, sca
 
 @QUICKLY
 @given(SIZES, ALPHAS)
-def test_items_far_apart_have_the_most_entropy(items: int, alpha: float) -> None:
+def test_distant_items_have_maximal_entropy(items: int, alpha: float) -> None:
     kernel = renyi.rbf(torch.arange(items, dtype=torch.float64)[:, None] * 100, 1.0)
     assert renyi.entropy(renyi.normalised(kernel), alpha) == pytest.approx(math.log2(items), abs=1e-12)
 
 
 @QUICKLY
 @given(SEEDS, SCALES)
-def test_neither_scale_nor_offset_matters(seed: int, scale: float) -> None:
+def test_scale_and_offset_change_nothing(seed: int, scale: float) -> None:
     """The deviation is that of all entries, so the offset must be one for all columns."""
     rows = torch.from_numpy(some_rows(seed, 8, 3))
     moved = renyi.gram(rows * scale + 1000 * scale)
@@ -144,22 +144,22 @@ def test_neither_scale_nor_offset_matters(seed: int, scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_squares_that_float64_cannot_hold_do_no_harm(scale: float) -> None:
+def test_huge_and_tiny_numbers_do_not_overflow(scale: float) -> None:
     rows = torch.from_numpy(some_rows(3, 8, 3))
     torch.testing.assert_close(renyi.gram(rows * scale), renyi.gram(rows))
 
 
-def test_the_deviation_is_that_of_all_entries_about_one_mean() -> None:
+def test_the_bandwidth_uses_the_deviation_of_all_entries() -> None:
     rows = torch.tensor([[0.0, 10.0], [0.0, 10.0], [0.0, 10.0]])
     assert renyi.silverman(rows) == pytest.approx(5 * 3 ** (-1 / 6))
 
 
-def test_a_bandwidth_of_0_tells_equal_items_from_others() -> None:
+def test_a_bandwidth_of_0_separates_equal_items_from_others() -> None:
     kernel = renyi.rbf(torch.tensor([[1.0], [2.0], [1.0]]), 0.0)
     assert kernel.tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
 
 
-def test_normalising_gives_a_trace_of_1_whatever_the_kernel() -> None:
+def test_normalised_kernels_have_trace_1() -> None:
     factor = torch.from_numpy(some_rows(0, 5, 5))
     kernel = factor @ factor.T
     found = renyi.normalised(kernel)
@@ -167,13 +167,13 @@ def test_normalising_gives_a_trace_of_1_whatever_the_kernel() -> None:
     assert float(found[1, 3]) == pytest.approx(float(kernel[1, 3] / (5 * (kernel[1, 1] * kernel[3, 3]).sqrt())))
 
 
-def test_items_in_single_precision_are_computed_with_in_double() -> None:
+def test_single_precision_items_are_computed_in_double() -> None:
     rows = torch.from_numpy(some_rows(0, 20, 4)).to(torch.float32)
     assert renyi.gram(rows).dtype == torch.float64
     assert renyi.entropy(renyi.gram(rows)) == renyi.entropy(renyi.gram(rows.to(torch.float64)))
 
 
-def test_information_of_items_near_here_and_far_there_can_fall_below_0() -> None:
+def test_information_can_be_negative() -> None:
     one, two = torch.tensor([[0.0], [0.0], [1.0]]), torch.tensor([[0.0], [1.0], [0.0]])
     grams = [renyi.normalised(renyi.rbf(rows, 0.1)) for rows in (one, two)]
     # Shares of equal pairs: 5/9 in each, 3/9 in both, which is more than 25/81.
@@ -184,6 +184,6 @@ def test_information_of_items_near_here_and_far_there_can_fall_below_0() -> None
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf])
-def test_an_order_that_is_not_positive_is_named(alpha: float) -> None:
+def test_an_alpha_that_is_not_positive_is_refused(alpha: float) -> None:
     with pytest.raises(ConfigurationError, match="alpha must be a finite number above 0"):
         renyi.entropy(torch.eye(2) / 2, alpha)

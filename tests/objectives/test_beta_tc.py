@@ -132,6 +132,6 @@ def test_independent_latents_have_no_total_correlation() -> None:
 
 @pytest.mark.parametrize("estimator", ["Plain", "", None, 3, ["plain"]])
 def test_an_unknown_estimator_is_named(estimator: Any) -> None:
-    with pytest.raises(UnknownNameError, match=r"^estimator must be one of plain, stratified, weighted; got ") as found:
+    with pytest.raises(UnknownNameError, match=r"^estimator .*plain, stratified, weighted") as found:
         BetaTC(4, estimator)
     assert repr(estimator) in str(found.value)

@@ -96,12 +96,12 @@ def test_a_batch_of_one_has_no_pairs_to_compare() -> None:
 @pytest.mark.parametrize("setting", ["alpha", "beta"])
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "4", None])
 def test_a_weight_out_of_range_is_named(setting: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^{setting} must be a finite number of at least 0, got "):
+    with pytest.raises(ConfigurationError, match=rf"^{setting} .* at least 0, got "):
         Decomposition(**{setting: value})
 
 
 @pytest.mark.parametrize("divergence", ["MMD", "", None, 3])
 def test_an_unknown_divergence_is_named(divergence: Any) -> None:
-    with pytest.raises(UnknownNameError, match=r"^divergence must be one of kl, mmd; got ") as found:
+    with pytest.raises(UnknownNameError, match=r"^divergence .*kl, mmd") as found:
         Decomposition(divergence=divergence)
     assert repr(divergence) in str(found.value)

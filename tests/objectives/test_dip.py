@@ -104,5 +104,5 @@ def test_the_diagonal_weighs_as_published_unless_it_is_said(variant: Any, ratio:
 @pytest.mark.parametrize("setting", ["lambda_off_diagonal", "lambda_diagonal"])
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "4"])
 def test_a_weight_out_of_range_is_named(variant: Any, setting: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^{setting} must be a finite number of at least 0, got "):
+    with pytest.raises(ConfigurationError, match=rf"^{setting} .* at least 0, got "):
         variant(**{setting: value})

@@ -1,4 +1,4 @@
-"""What holds of the objectives beside beta alike: members of ensembles, deterministic codes, unused latents."""
+"""What all objectives but beta have in common: members of ensembles, deterministic codes, unused latents."""
 
 from __future__ import annotations
 

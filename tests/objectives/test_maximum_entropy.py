@@ -85,5 +85,5 @@ def test_a_beta_of_one_is_the_vae() -> None:
 
 @pytest.mark.parametrize("beta", [-1, float("nan"), float("inf"), True, "4", None])
 def test_a_beta_out_of_range_is_named(beta: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"^beta must be a finite number of at least 0, got "):
+    with pytest.raises(ConfigurationError, match=r"^beta .* at least 0, got "):
         MaximumEntropy(beta)

@@ -90,5 +90,5 @@ def test_the_rate_at_samples_averages_to_the_divergence() -> None:
 
 @pytest.mark.parametrize("degrees", [0.0, -1.0, 0.4, math.inf])
 def test_degrees_of_freedom_that_cannot_be_are_named(degrees: float) -> None:
-    with pytest.raises(ConfigurationError, match=r"degrees of freedom of a Student-t prior must be a finite number of"):
+    with pytest.raises(ConfigurationError, match="degrees of freedom"):
         StudentT(degrees)

@@ -1,4 +1,4 @@
-"""A trained sweep of beta on dsprites-small: active latents fall, passive ones rise, and at the top all collapse."""
+"""A sweep of beta on dsprites-small: active latents decrease, passive latents increase, and all collapse at the end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def sweep() -> list[tuple[VariableTypes, MeanAndSampled]]:
 
 
 @pytest.mark.slow
-def test_active_latents_fall_and_passive_ones_rise_with_beta(sweep: list[tuple[VariableTypes, MeanAndSampled]]) -> None:
+def test_active_latents_decrease_and_passive_latents_increase_with_beta(
+    sweep: list[tuple[VariableTypes, MeanAndSampled]],
+) -> None:
     active = [len(types.active) for types, _ in sweep]
     passive = [len(types.passive) for types, _ in sweep]
     assert active == sorted(active, reverse=True)
@@ -47,14 +49,14 @@ def test_active_latents_fall_and_passive_ones_rise_with_beta(sweep: list[tuple[V
 
 
 @pytest.mark.slow
-def test_at_the_top_all_latents_have_collapsed(sweep: list[tuple[VariableTypes, MeanAndSampled]]) -> None:
+def test_all_latents_collapse_at_the_largest_beta(sweep: list[tuple[VariableTypes, MeanAndSampled]]) -> None:
     passive = [len(types.passive) for types, _ in sweep]
     assert passive[-1] == LATENTS
     assert point_of_total_collapse(BETAS, passive, LATENTS).beta in (16.0, 32.0)
 
 
 @pytest.mark.slow
-def test_the_difference_of_traces_counts_the_passive_latents(sweep: list[tuple[VariableTypes, MeanAndSampled]]) -> None:
+def test_the_trace_difference_counts_the_passive_latents(sweep: list[tuple[VariableTypes, MeanAndSampled]]) -> None:
     for types, compared in sweep:
         rest = sum(row["variance_mean"] for row in types.rows() if row["type"] != "passive")
         assert compared.trace_difference == pytest.approx(len(types.passive) + rest, abs=0.2)

@@ -32,7 +32,7 @@ def plain_rate(mean: np.ndarray, variance: np.ndarray) -> list[float]:
     return rates
 
 
-def test_rates_and_units_are_those_of_a_plain_loop() -> None:
+def test_rates_and_active_units_equal_a_plain_loop() -> None:
     mean, variance = some_codes()
     found, rates = collapse((mean, variance)), plain_rate(mean, variance)
     assert found.rates == pytest.approx(rates)
@@ -50,7 +50,7 @@ def test_rates_and_units_are_those_of_a_plain_loop() -> None:
     assert found.summary().endswith("3 of 4 units active, 25% of latents collapsed")
 
 
-def test_collapse_reads_tensors_and_statistics_alike() -> None:
+def test_tensors_and_statistics_give_the_same_collapse() -> None:
     mean, variance = some_codes()
     wanted = collapse((mean, variance)).rows()
     assert collapse((torch.from_numpy(mean), torch.from_numpy(variance))).rows() == wanted
@@ -81,7 +81,7 @@ def drawn(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return mean + np.sqrt(variance) * np.random.default_rng(9).standard_normal(mean.shape)
 
 
-def test_the_information_is_that_of_a_plain_loop() -> None:
+def test_the_information_equals_a_plain_loop() -> None:
     mean, variance = some_codes(60)
     sample = drawn(mean, variance)
     found = mutual_information_bound(mean, variance, sample)
@@ -105,7 +105,7 @@ def test_the_information_of_gaussian_codes_is_known() -> None:
     assert not found.saturated
 
 
-def test_codes_that_never_overlap_reach_the_ceiling_and_say_so() -> None:
+def test_codes_that_do_not_overlap_saturate_the_information() -> None:
     mean = np.arange(50.0)[:, None] * 100
     found = mutual_information_bound(mean, np.full_like(mean, 1e-6), mean)
     assert found.information == pytest.approx(math.log(50))
@@ -114,7 +114,7 @@ def test_codes_that_never_overlap_reach_the_ceiling_and_say_so() -> None:
     assert "at least 3.91 nats" in found.summary()
 
 
-def test_collapsed_codes_carry_no_information() -> None:
+def test_collapsed_codes_have_no_information() -> None:
     mean, variance = np.zeros((40, 3)), np.ones((40, 3))
     found = mutual_information_bound(mean, variance, drawn(mean, variance))
     assert found.information == pytest.approx(0, abs=1e-12)
@@ -146,7 +146,7 @@ def test_a_subset_is_evenly_spaced_and_blocks_do_not_matter(monkeypatch: pytest.
     assert found.rows()[0] == pytest.approx(mutual_information_bound(mean, variance, sample, items=51).rows()[0])
 
 
-def test_a_point_of_the_plane_averages_examples() -> None:
+def test_rate_and_distortion_are_means_over_examples() -> None:
     point = rate_distortion(torch.tensor([1.0, 3.0]), np.array([80.0, 90.0]))
     assert (point.rate, point.distortion, point.negative_elbo) == (2, 85, 87)
     assert rate_distortion(2, 85.0) == point
@@ -175,7 +175,7 @@ def test_total_collapse_is_where_all_latents_stay_passive(betas: list, passive: 
     )
 
 
-def test_runs_of_a_sweep_may_differ_in_latents_and_come_as_numpy() -> None:
+def test_runs_may_have_different_numbers_of_latents() -> None:
     assert point_of_total_collapse([1, 2], [4, 8], [5, 8]).beta == 2
     assert point_of_total_collapse(np.array([1.0, 2.0]), np.array([4, 8]), np.array([5, 8])).beta == 2
 
@@ -190,7 +190,7 @@ def plain_delta(mean: np.ndarray, variance: np.ndarray) -> float:
     return abs(full - near) / full
 
 
-def test_delta_kl_is_that_of_a_plain_loop() -> None:
+def test_delta_kl_equals_a_plain_loop() -> None:
     mean, variance = some_codes()
     found = delta_kl(mean, variance)
     assert found.active == (0, 1)
@@ -200,7 +200,7 @@ def test_delta_kl_is_that_of_a_plain_loop() -> None:
     assert found.summary().endswith("with 2 active latents")
 
 
-def test_delta_kl_is_small_in_the_regime_whole_without_active_latents_and_zero_at_the_prior() -> None:
+def test_delta_kl_is_small_in_the_regime_one_without_active_latents_and_zero_at_the_prior() -> None:
     generator = np.random.default_rng(0)
     mean = np.hstack([generator.standard_normal((500, 1)), np.zeros((500, 1))])
     assert delta_kl(mean, np.tile([0.001, 1.0], (500, 1))).value < 0.001
@@ -217,7 +217,7 @@ def test_delta_kl_is_small_in_the_regime_whole_without_active_latents_and_zero_a
         ([0.01, 0.01, 0.01, 0.04], 0.0),
     ],
 )
-def test_the_share_below_begins_after_the_last_excess(values: list[float], wanted: float) -> None:
+def test_the_share_below_starts_after_the_last_value_above(values: list[float], wanted: float) -> None:
     assert share_below(values, [500, 1000, 1500, 2000]) == wanted
     assert share_below(np.array(values), np.array([500, 1000, 1500, 2000])) == wanted
 

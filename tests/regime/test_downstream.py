@@ -1,4 +1,4 @@
-"""Logistic regressions on the latents of each type: what they find, what they cannot, and who is to blame."""
+"""Logistic regressions on the latents of each type: accuracies, targets that cannot be predicted, and bad input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def result() -> Downstream:
     return downstream((MEAN, SAMPLE), TYPES, FACTORS, names=["shape", "scale"], seed=3)
 
 
-def test_types_predict_what_the_regime_says(result: Downstream) -> None:
+def test_accuracies_by_type_follow_the_polarised_regime(result: Downstream) -> None:
     sampled = {group: result.average("sampled", group) for group in ("full", "active", "mixed", "passive")}
     assert sampled["full"] > 0.97
     assert sampled["active"] > 0.97
@@ -53,7 +53,7 @@ def test_types_predict_what_the_regime_says(result: Downstream) -> None:
     assert result.average("sampled", "active+mixed") == pytest.approx(sampled["full"], abs=0.02)
 
 
-def test_passive_means_can_be_informative_where_passive_samples_are_not(result: Downstream) -> None:
+def test_passive_means_can_be_informative_when_passive_samples_are_not(result: Downstream) -> None:
     found = {
         entry.representation: entry.accuracy
         for entry in result.entries
@@ -63,7 +63,7 @@ def test_passive_means_can_be_informative_where_passive_samples_are_not(result: 
     assert found["sampled"] < 0.5
 
 
-def test_an_accuracy_is_that_of_scikit_learn_on_the_same_split(result: Downstream) -> None:
+def test_accuracies_equal_scikit_learn_on_the_same_split(result: Downstream) -> None:
     order = counter.permutation(torch.tensor(3), "downstream", torch.tensor(0), ITEMS).numpy()
     train, test = order[:600], order[600:]
     assert (result.train_items, result.test_items) == (600, 300)
@@ -89,7 +89,7 @@ def test_the_seed_decides_the_split_and_nothing_else_is_random(result: Downstrea
     assert other.entries != result.entries
 
 
-def test_numpy_and_torch_and_a_representation_agree(result: Downstream) -> None:
+def test_arrays_and_a_representation_give_the_same_result(result: Downstream) -> None:
     mean, sample = torch.from_numpy(MEAN), torch.from_numpy(SAMPLE)
     codes = Representation(mean, torch.ones_like(mean), sample, torch.from_numpy(FACTORS))
     found = downstream(codes, SimpleNamespace(types=TYPES), seed=3)
@@ -97,7 +97,7 @@ def test_numpy_and_torch_and_a_representation_agree(result: Downstream) -> None:
     assert [entry.accuracy for entry in found.entries] == [entry.accuracy for entry in result.entries]
 
 
-def test_factors_and_labels_of_the_codes_are_predicted_unless_targets_are_given() -> None:
+def test_factors_and_labels_of_the_codes_are_the_default_targets() -> None:
     factors, labels = torch.from_numpy(FACTORS[:, :1]), torch.from_numpy(FACTORS[:, 1])
     codes = Representation(torch.from_numpy(MEAN), torch.ones(MEAN.shape), torch.from_numpy(SAMPLE), factors, labels)
     found = downstream(codes, TYPES, train_items=100, test_items=50)
@@ -118,7 +118,7 @@ def test_the_thesis_protocol_chooses_a_strength_by_cross_validation() -> None:
     assert {entry.note for entry in found.entries} == {""}
 
 
-def test_a_fit_that_does_not_converge_is_said_in_its_row_and_nowhere_else(
+def test_a_fit_that_does_not_converge_gets_a_note_and_no_warning(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     module = importlib.import_module("vaescope.regime.downstream")
@@ -128,14 +128,14 @@ def test_a_fit_that_does_not_converge_is_said_in_its_row_and_nowhere_else(
     assert not recwarn.list
 
 
-def test_a_latent_that_does_not_vary_predicts_the_majority() -> None:
+def test_a_constant_latent_predicts_the_majority() -> None:
     mean = MEAN.copy()
     mean[:, 3:] = 0.1
     found = downstream((mean, SAMPLE), TYPES, FACTORS[:, 0])
     assert found.average("mean", "passive") == pytest.approx(found.guess("majority"))
 
 
-def test_a_target_that_cannot_be_learned_is_left_out_with_a_sentence() -> None:
+def test_a_target_that_cannot_be_predicted_gets_a_note() -> None:
     rare = FACTORS[:, 0].copy()
     rare[5] = 9
     found = downstream((MEAN, SAMPLE), TYPES, np.stack([FACTORS[:, 0], rare, np.zeros(ITEMS, int)], axis=1))
@@ -176,12 +176,12 @@ def test_the_result_is_frozen_and_flat(result: Downstream) -> None:
         (FACTORS.astype(str), "targets .*numbers"),
     ],
 )
-def test_bad_targets_are_named(targets: Any, sentence: str) -> None:
+def test_bad_targets_are_refused(targets: Any, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         downstream((MEAN, SAMPLE), TYPES, targets)
 
 
-def test_bad_settings_are_named() -> None:
+def test_bad_options_are_named() -> None:
     with pytest.raises(UnknownNameError, match="fast, thesis; got 'slow'"):
         downstream((MEAN, SAMPLE), TYPES, FACTORS, protocol="slow")
     with pytest.raises(ConfigurationError, match="seed"):

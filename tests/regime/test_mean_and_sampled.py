@@ -1,4 +1,4 @@
-"""The mean against the sampled representation: definitions, kinds of input, and what is not applicable."""
+"""Means vs. samples: definitions, kinds of input, and cases without a measure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def reference(codes: np.ndarray) -> dict[str, float]:
     }
 
 
-def test_every_combination_has_the_numbers_of_the_definitions() -> None:
+def test_every_measure_equals_its_definition() -> None:
     result = mean_and_sampled((MEAN, SAMPLE), TYPES)
     assert len(result.entries) == 14
     for name, codes in (("mean", MEAN), ("sampled", SAMPLE)):
@@ -66,7 +66,7 @@ def test_every_combination_has_the_numbers_of_the_definitions() -> None:
             assert entry.notes == ()
 
 
-def test_the_trace_difference_is_that_of_the_covariances() -> None:
+def test_the_trace_difference_equals_that_of_the_covariances() -> None:
     result = mean_and_sampled((MEAN, SAMPLE), TYPES)
     expected = np.trace(np.cov(SAMPLE.T.astype(float))) - np.trace(np.cov(MEAN.T.astype(float)))
     assert result.trace_difference == pytest.approx(expected, rel=1e-10)
@@ -94,12 +94,12 @@ def test_the_kind_of_array_changes_no_bit(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_short_floats_are_widened_before_anything_is_summed(kind: torch.dtype) -> None:
+def test_half_precision_codes_are_summed_in_double_precision(kind: torch.dtype) -> None:
     mean, sample = torch.from_numpy(MEAN).to(kind), torch.from_numpy(SAMPLE).to(kind)
     assert mean_and_sampled((mean, sample), TYPES) == mean_and_sampled((mean.double(), sample.double()), TYPES)
 
 
-def test_a_representation_and_a_result_with_types_are_taken() -> None:
+def test_representations_and_results_with_types_are_accepted() -> None:
     mean, sample = torch.from_numpy(MEAN), torch.from_numpy(SAMPLE)
     codes = Representation(mean, torch.ones_like(mean), sample)
     plain = mean_and_sampled((MEAN, SAMPLE), TYPES)
@@ -110,7 +110,7 @@ def test_a_representation_and_a_result_with_types_are_taken() -> None:
 @pytest.mark.parametrize("block", [6, 60, 1200])
 def test_chunks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = mean_and_sampled((MEAN, SAMPLE), TYPES)
-    monkeypatch.setattr(linalg, "BLOCK", block)
+    monkeypatch.setattr(linalg, "CHUNK_NUMBERS", block)
     parts = mean_and_sampled((MEAN, SAMPLE), TYPES)
     for one, two in zip(whole.rows(), parts.rows(), strict=True):
         assert one.pop("notes") == two.pop("notes")
@@ -121,7 +121,7 @@ def test_chunks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert parts.trace_difference == pytest.approx(whole.trace_difference, rel=1e-10)
 
 
-def test_only_combinations_whose_types_occur_are_there() -> None:
+def test_only_combinations_of_types_that_occur_are_measured() -> None:
     result = mean_and_sampled((MEAN, SAMPLE), ["active"] * 4 + ["passive"] * 2)
     groups = [entry.combination for entry in result.entries if entry.representation == "mean"]
     assert groups == ["full", "active", "passive", "active+passive"]
@@ -129,7 +129,7 @@ def test_only_combinations_whose_types_occur_are_there() -> None:
         result.entry("mean", "mixed")
 
 
-def test_one_latent_is_not_applicable_and_no_error() -> None:
+def test_one_latent_gets_a_note_instead_of_measures() -> None:
     result = mean_and_sampled((MEAN, SAMPLE), ["active"] * 5 + ["mixed"])
     entry = result.entry("sampled", "mixed")
     assert (entry.total_correlation, entry.averaged_mutual_information, entry.effective_rank) == (None, None, None)
@@ -151,7 +151,7 @@ def test_a_duplicated_latent_makes_the_total_correlation_infinite_and_is_named()
     assert "inf" in result.summary()
 
 
-def test_a_latent_that_does_not_vary_is_named_and_yields_no_nan() -> None:
+def test_a_constant_latent_is_named_and_gives_no_nan() -> None:
     mean = MEAN.copy()
     mean[:, [1, 4]] = [0.1, -7.3]
     result = mean_and_sampled((mean, SAMPLE), TYPES)
@@ -212,7 +212,7 @@ def with_value(value: float) -> np.ndarray:
         ((MEAN, SAMPLE, SAMPLE), "pair.* got tuple"),
     ],
 )
-def test_bad_codes_are_named(codes: Any, sentence: str) -> None:
+def test_bad_codes_are_refused(codes: Any, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         mean_and_sampled(codes, TYPES)
 
@@ -226,12 +226,12 @@ def test_bad_codes_are_named(codes: Any, sentence: str) -> None:
         (None, r"sequence.* got None"),
     ],
 )
-def test_bad_types_are_named(types: Any, sentence: str) -> None:
+def test_bad_types_are_refused(types: Any, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         mean_and_sampled((MEAN, SAMPLE), types)
 
 
 @pytest.mark.parametrize("bins", [0, 1, 2.5, True])
-def test_bad_bins_are_named(bins: Any) -> None:
+def test_bad_bins_are_refused(bins: Any) -> None:
     with pytest.raises(ConfigurationError, match="bins"):
         mean_and_sampled((MEAN, SAMPLE), TYPES, bins=bins)

@@ -1,4 +1,4 @@
-"""Variable types: recovered from codes made under the regime, by every rule, from any kind of array."""
+"""Variable types: recovered from synthetic codes by every rule and from any kind of array."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plain_type(variance: np.ndarray, alpha: float = 0.1) -> str:
     return "mixed"
 
 
-def test_codes_made_under_the_regime_give_their_types_back() -> None:
+def test_synthetic_codes_have_the_types_they_were_made_with() -> None:
     found = variable_types(regime())
     assert found.types == TYPES
     assert (found.active, found.mixed, found.passive) == ((0, 4), (2, 3), (1, 5))
@@ -58,7 +58,7 @@ def test_codes_made_under_the_regime_give_their_types_back() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.3])
-def test_the_main_rule_is_that_of_a_plain_loop(alpha: float) -> None:
+def test_the_main_rule_equals_a_plain_loop(alpha: float) -> None:
     generator = np.random.default_rng(3)
     variance = generator.beta(*generator.uniform(0.05, 5, (2, 60)), (50, 60)) * generator.uniform(0.5, 1.3, 60)
     found = variable_types((np.zeros_like(variance), variance), alpha=alpha)
@@ -66,7 +66,7 @@ def test_the_main_rule_is_that_of_a_plain_loop(alpha: float) -> None:
     assert len(set(found.types)) >= 2
 
 
-def test_rolinek_calls_active_what_has_a_wide_mean() -> None:
+def test_latents_with_a_wide_mean_are_active_under_rolinek() -> None:
     mean = np.array([[0.49], [-0.49]]) * np.array([1, 1.04, 0])
     found = variable_types((mean, np.full((2, 3), 0.01)))
     assert found.by_rule["rolinek"] == ("passive", "active", "passive")
@@ -75,7 +75,7 @@ def test_rolinek_calls_active_what_has_a_wide_mean() -> None:
 @pytest.mark.parametrize(
     ("informed", "delta", "wanted"), [(2, 0.01, "active"), (1, 0.01, "passive"), (2, 0.02, "passive")]
 )
-def test_clapham_calls_passive_what_is_near_the_prior_for_enough_examples(
+def test_latents_near_the_prior_for_enough_examples_are_passive_under_clapham(
     informed: int, delta: float, wanted: str
 ) -> None:
     mean = np.zeros((100, 1))
@@ -92,7 +92,7 @@ def test_clapham_counts_divergences_below_epsilon() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
-def test_passive_latents_of_a_conditional_prior_follow_the_prior_whatever_its_scale(scale: float) -> None:
+def test_passive_latents_of_a_conditional_prior_follow_the_prior_at_any_scale(scale: float) -> None:
     generator = np.random.default_rng(0)
     noise = generator.standard_normal((500, 4))
     prior_mean = generator.standard_normal((500, 4))
@@ -118,7 +118,7 @@ def test_without_its_prior_a_narrow_passive_latent_looks_active() -> None:
     assert found.rows()[0]["kl"] == pytest.approx(0, abs=1e-12)
 
 
-def test_a_latent_that_is_near_0_for_some_items_is_active_all_the_same() -> None:
+def test_a_latent_that_is_near_0_for_some_items_is_still_active() -> None:
     """There its prior is as narrow as the posterior; proposition 5.2.1 is about the latent, not about each item."""
     mean = np.linspace(-20, 20, 201)[:, None]
     variance = np.full_like(mean, 0.5)
@@ -131,7 +131,7 @@ def test_a_latent_that_is_near_0_for_some_items_is_active_all_the_same() -> None
 
 
 @given(st.floats(-6, 6), st.integers(0, 2**32 - 1))
-def test_the_scale_of_a_latent_is_free_where_its_prior_is_its_own(exponent: float, seed: int) -> None:
+def test_the_scale_of_a_latent_with_a_learned_prior_does_not_matter(exponent: float, seed: int) -> None:
     """z_j may be scaled along with its prior and the decoder's weights: that is the same model."""
     generator, scale = np.random.default_rng(seed), 10.0**exponent
     mean, prior_mean = generator.standard_normal((2, 40, 5))
@@ -190,7 +190,7 @@ def test_all_kinds_of_codes_give_identical_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000, 5000])
-def test_neither_chunks_nor_the_order_of_items_matter(chunk: int) -> None:
+def test_chunks_and_the_order_of_items_change_nothing(chunk: int) -> None:
     mean, variance = regime(items=300)
     order = np.random.default_rng(1).permutation(300)
     found = variable_types((mean[order], variance[order]), chunk=chunk)
@@ -208,7 +208,7 @@ def test_permuting_latents_permutes_types() -> None:
     assert variable_types((mean[:, order], variance[:, order])).types == tuple(TYPES[latent] for latent in order)
 
 
-def test_a_row_says_everything_about_its_latent() -> None:
+def test_rows_hold_types_statistics_and_divergences() -> None:
     mean, variance = regime()
     row = variable_types((mean, variance)).rows()[2]
     m, v = mean[:, 2].astype(float), variance[:, 2].astype(float)
@@ -246,12 +246,12 @@ def test_deterministic_codes_are_active_with_infinite_divergence() -> None:
     assert {row["kl_share"] for row in found.rows()} == {None}
 
 
-def test_constant_latents_and_more_latents_than_examples_are_fine() -> None:
+def test_constant_latents_and_more_latents_than_examples_are_allowed() -> None:
     mean, variance = np.zeros((2, 50)), np.ones((2, 50))
     assert variable_types((mean, variance)).counts["passive"] == 50
 
 
-def test_results_do_not_change() -> None:
+def test_results_are_frozen() -> None:
     found: Any = variable_types(regime())
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.rule = "rolinek"

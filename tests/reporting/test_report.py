@@ -14,8 +14,8 @@ import torch
 
 import vaescope as vs
 from vaescope.errors import ConfigurationError
-from vaescope.runs.journal import FILE as HISTORY_FILE
 
+HISTORY = "history.jsonl"
 NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 
 
@@ -57,10 +57,10 @@ def test_the_same_run_gives_the_same_page(run: vs.Run, tmp_path: Path) -> None:
 
 def test_a_run_without_history_is_reported_without_it(tmp_path: Path) -> None:
     run = fitted(tmp_path)
-    (run.path / HISTORY_FILE).unlink()
+    (run.path / HISTORY).unlink()
     found = words(vs.report(vs.Run.open(run.path), tmp_path / "report.html"))
     assert "Not included" in found
-    assert f"History: {run.path / HISTORY_FILE} must reach step 30" in found
+    assert f"History: {run.path / HISTORY}" in found
     assert "Rate and distortion" not in found
     assert "Draw from the prior" in found
 
@@ -75,7 +75,7 @@ def test_codes_without_items_are_reported_without_pictures(tmp_path: Path) -> No
     assert "Draw from the prior" not in found
 
 
-def test_codes_of_a_function_have_their_items_beside_them(tmp_path: Path) -> None:
+def test_the_report_of_a_function_shows_items(tmp_path: Path) -> None:
     def encoder(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         flat = x.flatten(1)[:, 20:23] * 4
         return flat, torch.full_like(flat, 0.02)

@@ -128,7 +128,7 @@ def test_every_registered_part_comes_back_from_json(part: str, name: str) -> Non
 
 
 def test_a_configuration_of_another_format_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="format of a configuration must be 1, got 2"):
+    with pytest.raises(ConfigurationError, match="must be 1, got 2"):
         Configuration.from_plain({**BASE.plain(), "format": 2})
 
 
@@ -140,5 +140,5 @@ def test_numbers_of_numpy_are_kept_as_plain_ones() -> None:
 
 def test_a_strength_that_is_a_tensor_cannot_be_kept() -> None:
     configuration = replace(BASE, member=Member(2, Beta(torch.tensor(2.0))))
-    with pytest.raises(ConfigurationError, match=r"member\.objective\.beta must be text or a number.*got Tensor"):
+    with pytest.raises(ConfigurationError, match=r"member\.objective\.beta .*got Tensor"):
         configuration.plain()

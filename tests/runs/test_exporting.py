@@ -140,7 +140,7 @@ def test_a_file_that_differs_from_pytorch_is_not_written(tmp_path: Path, monkeyp
 
     run = trained(tmp_path)
     monkeypatch.setattr(exporting, "_Traced", Wrong)
-    with pytest.raises(RunError, match=r"encoder\.onnx must be within 0\.000\d+ of PyTorch, it is 1"):
+    with pytest.raises(RunError, match=r"encoder\.onnx .*0\.000\d+ of PyTorch.* 1"):
         export(run)
     assert not (run.path / "onnx").exists()
 
@@ -156,14 +156,14 @@ def test_large_numbers_are_compared_by_their_size(tmp_path: Path) -> None:
 def test_a_missing_package_is_named_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert importlib.util.find_spec("onnxruntime") is None
-    with pytest.raises(ConfigurationError, match=r"onnxruntime cannot be found.*pip install 'vaescope\[onnx\]'"):
+    with pytest.raises(ConfigurationError, match=r"onnxruntime.*vaescope\[onnx\]"):
         export(tmp_path)
 
 
 def test_what_cannot_be_exported_is_named(tmp_path: Path) -> None:
     codes = tmp_path / "codes.npz"
     codes.write_bytes(b"")
-    with pytest.raises(ConfigurationError, match=r"export takes a run .*codes\.npz"):
+    with pytest.raises(ConfigurationError, match=r"run must be .*codes\.npz"):
         export(codes)
     with pytest.raises(DataError, match="data in memory"):
         export(trained(tmp_path / "runs", np.random.default_rng(0).random((20, 4))))

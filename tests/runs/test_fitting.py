@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,46 @@ def interrupt_after(patch: pytest.MonkeyPatch, calls: int, owner: Any, name: str
         return function(*arguments)
 
     patch.setattr(owner, name, interrupted)
+
+
+@pytest.mark.parametrize("function", [fit, fit_many])
+def test_every_option_is_a_keyword_with_the_same_default(function: Callable[..., Any]) -> None:
+    keywords = inspect.signature(function).parameters
+    for option in dataclasses.fields(FitOptions):
+        assert keywords[option.name].default == option.default
+        assert keywords[option.name].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[FitOptions] = []
+    monkeypatch.setattr(module, "fit_members", lambda data, members, options: received.append(options) or [None])
+    given = {
+        "model": "autoencoder",
+        "net": "mlp",
+        "posterior": "deterministic",
+        "prior": "standard",
+        "likelihood": "gaussian",
+        "initialisation": "torch",
+        "optimiser": "adagrad",
+        "batch": 2,
+        "epochs": 3.5,
+        "precision": "float64",
+        "log_every": 4,
+        "evaluate_every": 8,
+        "evaluation_items": 5,
+        "monitor_every": 12,
+        "monitor_items": 6,
+        "held_out": 7,
+        "split_seed": 9,
+        "device": "cpu",
+        "runs": tmp_path,
+        "progress": False,
+        "checkpoint_seconds": 1.5,
+    }
+    fit(DATA, 2, **given)
+    fit_many(DATA, [Member(2)], **given)
+    assert received == [FitOptions(**given)] * 2
+    assert {option.name for option in dataclasses.fields(FitOptions)} == {*given, "steps"}
 
 
 def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,11 +126,11 @@ def test_no_rows_are_a_table_with_columns(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"nowhere/runs\.parquet' must be a file that can be written"):
+    with pytest.raises(ConfigurationError, match=r"nowhere/runs\.parquet"):
         write_parquet(ROWS, ["id"], tmp_path / "nowhere" / "runs.parquet")
 
 
 def test_a_table_without_columns_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"none\.parquet must have at least one column .*, got none"):
+    with pytest.raises(ConfigurationError, match=r"at least one column.*none\.parquet"):
         write_parquet([], [], tmp_path / "none.parquet")
     assert list(tmp_path.iterdir()) == []

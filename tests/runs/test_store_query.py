@@ -45,13 +45,13 @@ def test_an_ambiguous_beginning_lists_the_candidates(store: Store) -> None:
     ids = [run.id for run in store.runs()]
     letter = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)
     found = [one for one in ids if one[0] == letter]
-    with pytest.raises(RunError, match=rf"beginning of one run's id.*, {len(found)} do: {', '.join(found)}"):
+    with pytest.raises(RunError, match=rf"{len(found)} runs in .*{', '.join(found)}"):
         store.find(letter)
 
 
 @pytest.mark.parametrize("identity", ["", "zzz", "/nowhere/at/all", "../..", "*", "[", "**/x", "run.json"])
 def test_what_no_run_is_called_is_named(identity: str, store: Store) -> None:
-    with pytest.raises(RunError, match=r"must be a run's folder or the beginning of one run's id in .*none does"):
+    with pytest.raises(RunError, match=r"No run in"):
         store.find(identity)
 
 
@@ -98,9 +98,7 @@ def test_runs_and_their_histories_answer_questions(store: Store) -> None:
     "sql", ["SELEC id FROM runs", "SELECT colour FROM runs", "SELECT * FROM walks", "", "SELECT 1/", "SELECT 'a"]
 )
 def test_wrong_sql_is_one_sentence(sql: str, store: Store) -> None:
-    with pytest.raises(
-        ConfigurationError, match="the SQL must be a question over the tables runs and history"
-    ) as caught:
+    with pytest.raises(ConfigurationError, match="the SQL must be") as caught:
         store.query(sql)
     assert "\n" not in str(caught.value)
 
@@ -117,7 +115,7 @@ def test_a_history_without_rows_can_be_asked(tmp_path: Path) -> None:
 def test_an_empty_folder_has_no_runs(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "not there"):
         assert list(Store(folder).runs()) == []
-        with pytest.raises(RunError, match=r"at least one run in .* to query, there is none"):
+        with pytest.raises(RunError, match=r"no runs"):
             Store(folder).query("SELECT 1")
-        with pytest.raises(RunError, match="none does"):
+        with pytest.raises(RunError, match="No run in"):
             Store(folder).find("a")

@@ -29,7 +29,7 @@ from vaescope.runs.locks import locked
 from vaescope.runs.measurements import MeasurementSpec, MissingMetricWarning
 from vaescope.runs.record import RESULTS_FILE
 from vaescope.runs.store import Store
-from vaescope.sweeps.engines.local import run_locally
+from vaescope.sweeps.engines.local import available_cores, run_locally
 from vaescope.sweeps.jobs import is_done, make_jobs
 from vaescope.sweeps.run import open_runs, plan_sweep, rows_of, run_sweep, train_jobs
 from vaescope.sweeps.specification import Sweep, Trial
@@ -475,6 +475,18 @@ def test_runs_must_have_a_folder(tmp_path: Path) -> None:
         run_sweep(digits({}), runs="", device="cpu", progress=False)
     with pytest.raises(ConfigurationError, match="runs must be the path of a folder"):
         plan_sweep(digits({}), runs="", device="cpu")
+
+
+def test_systems_without_affinity_or_signal_masks_can_run_sweeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # macOS has no sched_getaffinity, Windows neither that nor pthread_sigmask.
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(signal, "pthread_sigmask", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert available_cores() == 2
+    jobs = make_jobs(digits({"batch": [8, 16]}))
+    assert sorted(job.number for job in run_locally(jobs, tmp_path)) == [0, 1]
 
 
 def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_published_starts_need_no_more_models_than_published(answer: int, mo
     assert max(len(result.gaps) for result in results) <= models
 
 
-def test_the_number_of_sizes_asked_for_is_logarithmic() -> None:
+def test_the_number_of_measured_sizes_is_logarithmic() -> None:
     for start in range(1, 201):
         for answer in range(0, 420, 3):
             calls = len(fondue_search(stepping(answer), start).gaps)
@@ -76,7 +76,7 @@ def test_the_number_of_sizes_asked_for_is_logarithmic() -> None:
 
 @BRISK
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=120), STARTS, THRESHOLDS)
-def test_no_size_is_asked_for_twice_and_the_bracket_holds_whatever_the_gap(
+def test_no_size_is_measured_twice_and_the_bracket_holds_for_any_gap(
     values: list[float], start: int, threshold: float
 ) -> None:
     asked: list[int] = []

@@ -67,7 +67,7 @@ def test_no_rotation_beats_principal_columns_under_a_diagonal_posterior(seed: in
 
 @quick
 @given(seeds, gammas, betas)
-def test_the_full_objective_feels_no_rotation(seed: int, gamma: float, beta: float) -> None:
+def test_rotations_do_not_change_the_full_objective(seed: int, gamma: float, beta: float) -> None:
     x, loadings, offset = case(seed)
     rotated = linear.full_objective(x, loadings @ rotation(LATENTS, seed), offset, gamma, beta)
     torch.testing.assert_close(rotated, linear.full_objective(x, loadings, offset, gamma, beta))
@@ -82,7 +82,7 @@ def test_a_rotation_of_principal_columns_is_strictly_worse_and_a_signed_permutat
     torch.testing.assert_close(linear.diagonal_objective(x, signed, offset, 0.5), best)
 
 
-def test_the_diagonal_as_printed_in_equation_4_12_would_feel_no_rotation() -> None:
+def test_the_diagonal_as_printed_in_equation_4_12_is_invariant_to_rotations() -> None:
     _, loadings, _ = case(0)
     rotated = loadings @ rotation(LATENTS, 1)
     torch.testing.assert_close((rotated @ rotated.T).diagonal(), (loadings @ loadings.T).diagonal())
@@ -187,7 +187,7 @@ def test_the_limits_of_a_precise_and_of_a_vague_decoder(norm: float) -> None:
 
 @quick
 @given(st.lists(st.floats(0.01, 50.0), min_size=1, max_size=8), gammas, betas, betas)
-def test_a_larger_beta_leaves_no_more_latents_active(
+def test_a_larger_beta_never_activates_latents(
     eigenvalues: list[float], gamma: float, one: float, other: float
 ) -> None:
     small, large = sorted((one, other))
@@ -274,19 +274,19 @@ def test_no_gamma_beats_the_closed_form(values: list[float], latents: int, beta:
         assert profile(eigenvalues, latents, float(other), beta) >= best - 1e-9
 
 
-def test_at_beta_one_gamma_is_the_mean_of_the_eigenvalues_left_out() -> None:
+def test_at_beta_one_gamma_is_the_mean_of_the_discarded_eigenvalues() -> None:
     eigenvalues = torch.tensor([9.0, 4.0, 3.0, 2.0, 1.0], dtype=torch.float64)
     assert linear.optimal_gamma(eigenvalues, 2).item() == pytest.approx(2.0)
     assert linear.optimal_gamma(eigenvalues, 5).item() == pytest.approx(1.0)
 
 
-def test_gamma_is_zero_where_the_objective_has_no_maximum() -> None:
+def test_gamma_is_zero_if_the_objective_has_no_maximum() -> None:
     eigenvalues = torch.tensor([9.0, 4.0, 0.0], dtype=torch.float64)
     assert linear.optimal_gamma(eigenvalues, 2) == 0
     assert linear.optimal_gamma(eigenvalues, 2, 2.0) > 0
 
 
-def test_a_regime_says_what_it_holds() -> None:
+def test_rows_and_summary_hold_the_types() -> None:
     result = theory.optimal_regime(np.array([20.0, 1.5, 0.5]), gamma=0.5, beta=2.0)
     assert result.types == ("active", "mixed", "passive")
     assert [row["type"] for row in result.rows()] == list(result.types)
@@ -304,12 +304,12 @@ def test_a_regime_says_what_it_holds() -> None:
         (["wide"], "spectrum .*numbers"),
     ],
 )
-def test_a_wrong_spectrum_is_named(spectrum: list[object], sentence: str) -> None:
+def test_a_wrong_spectrum_is_refused(spectrum: list[object], sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         theory.linear_regime(spectrum, 1.0)
 
 
 @pytest.mark.parametrize(("gamma", "beta", "name"), [(0.0, 1.0, "gamma"), (1.0, -1.0, "beta")])
-def test_a_wrong_strength_is_named(gamma: float, beta: float, name: str) -> None:
+def test_a_wrong_gamma_or_beta_is_refused(gamma: float, beta: float, name: str) -> None:
     with pytest.raises(ConfigurationError, match=name):
         theory.optimal_regime([1.0], gamma, beta)

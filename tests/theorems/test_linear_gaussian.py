@@ -30,7 +30,7 @@ def test_the_elbo_reaches_the_optimum_of_probabilistic_pca_within_one_percent() 
     codes = generator.normal(size=(ITEMS, LATENTS)) * [2.0, 1.3, 0.8]
     rows = codes @ basis.T + 0.3 * generator.normal(size=(ITEMS, DIMENSIONS)) + 0.5
     architecture = Architecture(net="affine", likelihood={"name": "gaussian", "learned": True})
-    plan = Plan(2500, ITEMS, precision="float64", log_every=2500, evaluate_every=2500, evaluation_items=ITEMS)
+    plan = Plan(1200, ITEMS, precision="float64", log_every=1200, evaluate_every=1200, evaluation_items=ITEMS)
     data = from_array(rows)
     trainer = Trainer(architecture, [Member(LATENTS, Beta(1.0), 1e-2)], plan, data, data)
     trainer.advance()

@@ -98,12 +98,12 @@ def test_probing_changes_nothing(data: Dataset) -> None:
 
 
 def test_collapse_begins_once_when_half_of_the_active_latents_are_gone() -> None:
-    watch, told = CollapseWatch(), []
+    watch, events = CollapseWatch(), []
     for step, active in ((100, 3), (200, 2), (300, 1), (400, 0)):
         watch, what = watch.after({"active": active, "mixed": 0, "passive": 4 - active}, step, 600)
-        told.append(what)
-    assert [what is not None for what in told] == [False, False, True, False]
-    assert "2 of 3" in str(told[2])
+        events.append(what)
+    assert [what is not None for what in events] == [False, False, True, False]
+    assert "2 of 3" in str(events[2])
 
 
 def test_a_model_that_collapses_warns_once_with_its_seed_and_objective(data: Dataset) -> None:

@@ -50,14 +50,14 @@ def runs(
         return
     from vaescope.cli.tables import columns_of, print_json
     from vaescope.runs.columns import drop_constant_settings
-    from vaescope.runs.listing import check_columns, chosen
+    from vaescope.runs.listing import check_columns, select_rows
     from vaescope.runs.rows import read_rows
 
     if everything and limit is not None:
         raise ConfigurationError("give --all or --limit, not both.")
     files = _files(csv, parquet)
     rows = read_rows(Path(folder))
-    found = chosen(rows, _conditions(where or []), sort)
+    found = select_rows(rows, _conditions(where or []), sort)
     names = columns_of(drop_constant_settings(found[:limit] or rows)) if columns is None else _names(columns)
     check_columns(rows, names, "--columns")
     if files and not names:

@@ -22,7 +22,7 @@ from vaescope.errors import DataError
 CHUNK_NUMBERS = 1 << 18
 
 MeanAndVariance: TypeAlias = tuple[ArrayLike, ArrayLike]
-CodesLike: TypeAlias = Representation | MeanAndVariance
+PosteriorsLike: TypeAlias = Representation | MeanAndVariance
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Codes:
     prior_variance: Array | None = None
 
     @classmethod
-    def of(cls, codes: CodesLike, prior: MeanAndVariance | None = None) -> Codes:
+    def of(cls, codes: PosteriorsLike, prior: MeanAndVariance | None = None) -> Codes:
         """Check the shapes of codes.
 
         Args:

@@ -46,29 +46,8 @@ def read_numbers(
     converters: dict[int | str, Callable[[str], int]] | None = None
     if text_column is not None:
         converters = {text_column: lambda cell: texts.setdefault(cell.strip(), len(texts))}
-    numeric = None if columns is None else set(columns)
-
-    def first_fault() -> DataError | None:
-        first: list[str] | None = None
-        for line, cells in read_lines(path):
-            is_header, first = first is None and header, first or cells
-            if len(cells) != len(first):
-                return DataError(
-                    f"{path}: every line must have {len(first)} cells, as the first has, but line {line} has "
-                    f"{len(cells)}. Complete the line or remove it."
-                )
-            for position, cell in enumerate(() if is_header else cells):
-                read = position in numeric if numeric is not None else position != text_column
-                if read and not is_number(cell):
-                    name = f" ({first[position]})" if header else ""
-                    return DataError(
-                        f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
-                        f"{cell!r}. {advice}"
-                    )
-        return None
-
     # Numpy does not compare the lengths of lines of which it reads some columns only.
-    fault = None if columns is None else first_fault()
+    fault = None if columns is None else _first_fault(path, header, columns, text_column, advice)
     if fault is not None:
         raise fault
     with path.open(encoding="utf-8-sig") as file:
@@ -85,11 +64,35 @@ def read_numbers(
                 ndmin=2,
             )
         except ValueError as error:
-            fault = first_fault()
+            fault = _first_fault(path, header, columns, text_column, advice)
             if fault is None:
                 raise
             raise fault from error
     return numbers, list(texts)
+
+
+def _first_fault(
+    path: Path, header: bool, columns: Sequence[int] | None, text_column: int | None, advice: str
+) -> DataError | None:
+    """The error for the first line with another number of cells, or the first cell that is not a number."""
+    numeric = None if columns is None else set(columns)
+    first: list[str] | None = None
+    for line, cells in read_lines(path):
+        is_header, first = first is None and header, first or cells
+        if len(cells) != len(first):
+            return DataError(
+                f"{path}: every line must have {len(first)} cells, as the first has, but line {line} has "
+                f"{len(cells)}. Complete the line or remove it."
+            )
+        for position, cell in enumerate(() if is_header else cells):
+            read = position in numeric if numeric is not None else position != text_column
+            if read and not is_number(cell):
+                name = f" ({first[position]})" if header else ""
+                return DataError(
+                    f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
+                    f"{cell!r}. {advice}"
+                )
+    return None
 
 
 def is_number(cell: str) -> bool:

@@ -33,7 +33,7 @@ REPRESENTATIONS = ("mean", "sample", "variance")
 NORMAL_QUANTILE = 1.96  # of the standard normal distribution, for a two-sided 95% interval
 SUMMARY_COLUMNS = ("model", "latents", "objective", "seed", "test_loss")
 # Similarity or score from which on a description holds, the highest first.
-SHARED_INFORMATION = {0.85: "nearly the same", 0.5: "partly the same", 0.0: "different"}
+SHARED_INFORMATION = {0.85: "nearly the same", 0.5: "partly the same", 0.0: "largely different"}
 MATCHING_LATENTS = {0.8: "match", 0.4: "partly match", 0.0: "do not match"}
 
 
@@ -217,7 +217,7 @@ def _usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
     rows = [{"name": name, "used": count, **one.counts} for name, count, one in zip(names, used, types, strict=True)]
     if len(set(used)) == 1:
         return Card("Latents in use", NOTE, f"All models use {used[0]} latents.", "", rows)
-    meaning = f"The models use {min(used)} to {max(used)} latents; fewer latents cannot encode what more of them do."
+    meaning = f"The models use {min(used)} to {max(used)} latents; a model that uses fewer encodes less."
     return Card("Latents in use", NOTE, meaning, "Compare models that use the same number of latents.", rows)
 
 

@@ -158,6 +158,15 @@ def train_test_split(data: MetricInputs, seed: int) -> tuple[MetricInputs, Metri
     return train, test
 
 
+def standardise(
+    train: Float[np.ndarray, "train latents"], test: Float[np.ndarray, "test latents"]
+) -> tuple[Float[np.ndarray, "train latents"], Float[np.ndarray, "test latents"]]:
+    """Standardise by the mean and standard deviation of the training items; constant columns are only centred."""
+    mean, spread = train.mean(0), train.std(0)
+    spread = np.where(spread > 0, spread, 1.0)
+    return (train - mean) / spread, (test - mean) / spread
+
+
 def count_varying(factors: Tensor | None, labels: Tensor | None) -> int:
     """The number of factors that vary, or without factors 1 if the labels vary."""
     table = labels if factors is None else factors

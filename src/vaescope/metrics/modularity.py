@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, train_test_split
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, standardise, train_test_split
 from vaescope.metrics.mig import information_matrix
 from vaescope.metrics.registry import METRICS
 from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate
@@ -69,9 +69,7 @@ def _modularity(data: MetricInputs, seed: int, bins: int) -> RawScore:
 def _explicitness(data: MetricInputs, seed: int) -> RawScore:
     _ = data.classes  # raises an error for a continuous factor
     train, test = train_test_split(data, seed)
-    mean, spread = train.codes.mean(0), train.codes.std(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    train_rows, test_rows = ((part.codes - mean) / spread for part in (train, test))
+    train_rows, test_rows = standardise(train.codes, test.codes)
     areas, left_out = [], 0
     for name, known, true in zip(data.names, train.classes.T, test.classes.T, strict=True):
         both = np.intersect1d(known, true)

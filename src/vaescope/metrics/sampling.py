@@ -15,8 +15,8 @@ from vaescope.checks import whole_number
 from vaescope.codes import Representation
 from vaescope.codes.arrays import as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
-from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, make_score
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs
+from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, inputs_of, make_score
 from vaescope.numerics import counter
 
 GRID_SAMPLE_ITEMS = 10_000  # for the spread of the latents
@@ -221,7 +221,7 @@ def _evaluate_grid(
         )
     seed = options.get("seed", 0)
     codes, values, names = grid.sample(factors, options.get("names"), seed)
-    sample = metric_inputs(codes, values, names=names, exclude=options.get("exclude"), types=options.get("types"))
+    sample = inputs_of(codes, values, {**options, "names": names})
     kept = list(sample.latents)
     found = measure(GridSampler(sample, grid.sizes, lambda items: _finite_codes(grid, items)[:, kept]), seed)
     random, perfect = _scale(sample, grid, measure, seed) if options.get("scale", False) else (None, None)

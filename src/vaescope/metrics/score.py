@@ -107,6 +107,12 @@ class MetricOptions(TypedDict, total=False):
     seed: int
 
 
+def inputs_of(codes: CodesLike, factors: FactorsLike, options: MetricOptions) -> MetricInputs:
+    """The checked items that a metric with these options is computed on."""
+    names, exclude, types = options.get("names"), options.get("exclude"), options.get("types")
+    return metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
+
+
 def evaluate(
     metric: str,
     estimator: str,

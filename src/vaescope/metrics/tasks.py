@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, standardise
 from vaescope.metrics.registry import METRICS
-from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate
+from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, inputs_of
 
 # Small trees for every class, about as good as scikit-learn's exact boosting from 10 to 10,000 examples, and tens of
 # times faster. Without the penalty rare classes make boosting diverge: .38 instead of .99 correct answers on 10 even
@@ -67,7 +67,8 @@ def downstream_accuracy(
     """
     _check(classifier, test_items)
     whole_number("train_items", train_items, 2)
-    _inputs(codes, factors, options).require_examples(2)
+    # All items: half-samples may have fewer examples.
+    inputs_of(codes, factors, options).require_examples(2)
     measure = partial(_accuracy, classifier=classifier, train_items=train_items, test_items=test_items)
     title = f"{TITLES[classifier]}, {train_items} items to learn from and {test_items} to test on, or in proportion"
     return evaluate("downstream_accuracy", title, measure, codes, factors, **options)
@@ -106,9 +107,9 @@ def sample_efficiency(
     wanted = sorted({whole_number("every size", size, 1) for size in sizes})
     if few not in wanted[:-1]:
         raise ConfigurationError(f"few must be one of the sizes except the largest, {wanted[:-1]}, got {few!r}.")
-    data = _inputs(codes, factors, options)
-    present = _sizes(len(data), wanted, few, test_items)
-    capped = "" if present == wanted else f" (of {wanted}: there are {len(data)} items)"
+    items = len(inputs_of(codes, factors, options))
+    present = _sizes(items, wanted, few, test_items)
+    capped = "" if present == wanted else f" (of {wanted}: there are {items} items)"
     measure = partial(_efficiency, classifier=classifier, wanted=wanted, few=few, test_items=test_items)
     title = f"{TITLES[classifier]}, {', '.join(map(str, present))} items to learn from{capped}"
     return evaluate("sample_efficiency", title, measure, codes, factors, **options)
@@ -118,12 +119,6 @@ def _check(classifier: str, test_items: int) -> None:
     if classifier not in CLASSIFIERS:
         raise unknown_name("classifier", classifier, CLASSIFIERS)
     whole_number("test_items", test_items, 1)
-
-
-def _inputs(codes: CodesLike, factors: FactorsLike, options: MetricOptions) -> MetricInputs:
-    """All items: what is required of them is not required of the half-samples."""
-    names, exclude, types = options.get("names"), options.get("exclude"), options.get("types")
-    return metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
 
 
 def _sizes(items: int, wanted: list[int], few: int, test_items: int) -> list[int]:
@@ -192,10 +187,8 @@ def _trees(train: Codes, classes: Classes, test: Codes) -> Classes:
 def _logistic(train: Codes, classes: Classes, test: Codes) -> Classes:
     from sklearn.linear_model import LogisticRegression
 
-    mean, spread = train.mean(0), train.std(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    model = LogisticRegression(max_iter=MAX_ITERATIONS).fit((train - mean) / spread, classes)
-    return np.asarray(model.predict((test - mean) / spread))
+    train, test = standardise(train, test)
+    return np.asarray(LogisticRegression(max_iter=MAX_ITERATIONS).fit(train, classes).predict(test))
 
 
 CLASSIFIERS: dict[str, Callable[[Codes, Classes, Codes], Classes]] = {"trees": _trees, "logistic": _logistic}

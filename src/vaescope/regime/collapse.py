@@ -12,7 +12,7 @@ import torch
 
 from vaescope.checks import finite_number, is_whole
 from vaescope.codes.arrays import ArrayLike, as_tensor
-from vaescope.codes.chunks import CodesLike, MeanAndVariance
+from vaescope.codes.chunks import MeanAndVariance, PosteriorsLike
 from vaescope.errors import DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, regime_rate, relative_error
@@ -76,7 +76,7 @@ class Collapse(NotebookResult):
 
 
 def collapse(
-    codes: CodesLike | LatentStatistics,
+    codes: PosteriorsLike | LatentStatistics,
     *,
     prior: MeanAndVariance | None = None,
     alpha: float = ALPHA,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from vaescope.codes.chunks import Codes, CodesLike, MeanAndVariance
+from vaescope.codes.chunks import Codes, MeanAndVariance, PosteriorsLike
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, prior_relative_type_codes, variable_type_codes
@@ -89,7 +89,7 @@ class VariableTypes(NotebookResult):
 
 
 def variable_types(
-    codes: CodesLike | LatentStatistics,
+    codes: PosteriorsLike | LatentStatistics,
     *,
     prior: MeanAndVariance | None = None,
     alpha: float = ALPHA,
@@ -145,7 +145,7 @@ def variable_types(
 
 
 def latent_statistics(
-    codes: CodesLike | LatentStatistics,
+    codes: PosteriorsLike | LatentStatistics,
     *,
     prior: MeanAndVariance | None,
     alpha: float,

@@ -4,8 +4,15 @@ from .exporting import export as export
 from .fitting import fit as fit
 from .fitting import fit_many as fit_many
 from .listing import table as table
+from .measurements import MeasurementSpec as MeasurementSpec
+from .measurements import measure as measure
 from .options import FitOptions as FitOptions
+from .options import choose_device as choose_device
 from .pruning import prune as prune
+from .record import Provenance as Provenance
+from .record import RunRecord as RunRecord
+from .resolve import data_of as data_of
+from .resolve import sample_items as sample_items
 from .run import Run as Run
 from .store import Store as Store
 from .store import summary as summary

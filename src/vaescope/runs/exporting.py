@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -22,21 +22,26 @@ from vaescope.errors import ConfigurationError, RunError
 from vaescope.models import LatentModule
 from vaescope.nets.convolution import Deconvolution
 from vaescope.notebook import NotebookResult
+from vaescope.runs.columns import Row
 from vaescope.runs.locks import make_folder
+from vaescope.runs.record import Table
 from vaescope.runs.resolve import data_of, run_of, sample_items
 from vaescope.runs.run import Run
 from vaescope.training.checkpoint import write_atomically
 
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-FOLDER, CHECKED = "onnx", 64
-TOLERANCE = 1e-4  # of the largest number, or of 1 where all are smaller
-TRACED = 3  # items; more than one, which the tracer would take for the only number there can be
+FOLDER, CHECK_ITEMS = "onnx", 64
+TOLERANCE = 1e-4  # relative to the largest number, or to 1 if all are smaller
+TRACED_ITEMS = 3  # with one item, the tracer would fix the number of items
 NO_ENCODER = "the code of a model 'vgon' is a gradient through its decoder, which ONNX cannot express"
 
 
 @dataclass(frozen=True)
 class ExportedFile:
-    """One file: what it takes and gives, by name, and how far it is from PyTorch at most."""
+    """One file: its inputs and outputs by name, and the maximum difference from PyTorch."""
 
     path: Path
     inputs: Mapping[str, tuple[int, ...]]
@@ -47,14 +52,14 @@ class ExportedFile:
 
 @dataclass(frozen=True)
 class Exported(NotebookResult):
-    """The files of a run's encoder and decoder, checked on `items` items; `missing` says why one is not there."""
+    """The files of a run's encoder and decoder, checked on `items` items; `missing` says why there is no encoder."""
 
     run: Run
     files: tuple[ExportedFile, ...]
     items: int
     missing: str = ""
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each file; inputs with the shape of one item."""
         return [
             {
@@ -68,36 +73,43 @@ class Exported(NotebookResult):
         ]
 
     def summary(self) -> str:
-        """What was written and how exact it is."""
+        """What was written and how much it differs from PyTorch."""
         names = " and ".join(file.path.name for file in self.files)
         largest = max(file.max_difference for file in self.files)
         text = f"Run {self.run.id} as {names}: within {largest:.2g} of PyTorch on {self.items} items."
         return f"{text} There is no encoder.onnx: {self.missing}." if self.missing else text
 
-    def plain(self) -> dict[str, Any]:
-        """All of it as tables for machines."""
+    def plain(self) -> Table:
+        """The result in tables, lists, text and numbers."""
         return {"run": self.run.id, "summary": self.summary(), "files": self.rows(), "missing": self.missing}
 
 
 def export(
-    run: Any,
+    run: Run | str | Path,
     folder: str | Path | None = None,
     *,
     data: DataLike | None = None,
-    check_items: int = CHECKED,
+    check_items: int = CHECK_ITEMS,
     seed: int = 0,
     runs: str | Path | None = None,
 ) -> Exported:
     """Write encoder.onnx (x -> mean, variance) and decoder.onnx (z -> the mean of x) for any number of items.
 
-    A conditional model's files take the condition, too. Numbers are float32, whatever the run was trained in. Both are
-    checked with onnxruntime on `check_items` items of the run's data, or of `data`, before anything is written, into
-    the folder 'onnx' of the run unless another is given.
+    The files of a conditional model take the condition, too. Numbers are float32, whatever the run was trained in. Both
+    files are checked with onnxruntime before anything is written.
+
+    Args:
+        run: A run, its folder, or the beginning of its id.
+        folder: Default: the folder 'onnx' of the run.
+        data: Items to check the files on. Default: the data of the run.
+        check_items: Maximum number of items to check.
+        seed: Random seed for item selection.
+        runs: Folder of runs to find an id in.
     """
     _check_packages()
     found = run_of(run, runs)
     if found is None:
-        raise ConfigurationError(f"export takes a run (its folder, or the beginning of its id), got {run!r}.")
+        raise ConfigurationError(f"run must be a run, its folder, or the beginning of its id, got {run!r}.")
     some = sample_items(data_of(found, data), check_items, seed)
     parts = _parts(found.model, some.batch(torch.arange(len(some))), conditions_of(found.model, some))
     target = found.path / FOLDER if folder is None else Path(folder)
@@ -117,7 +129,7 @@ def _check_packages() -> None:
     if missing:
         raise ConfigurationError(
             f"export needs the packages {', '.join(PACKAGES)}; {', '.join(missing)} cannot be found. "
-            "Install them: pip install 'vaescope[onnx]'."
+            "Run: pip install 'vaescope[onnx]'"
         )
 
 
@@ -143,7 +155,7 @@ class _Traced(nn.Module):
 
 @dataclass(frozen=True)
 class _Part:
-    """A file to be: the function of the model that is traced, and inputs to try it on."""
+    """A file to write: the function of the model that is traced, and inputs to try it on."""
 
     name: str
     function: Callable[..., tuple[Tensor, ...]]
@@ -164,7 +176,7 @@ def _parts(model: LatentModule, x: Tensor, condition: Tensor | None) -> list[_Pa
 
 
 def _checked_content(model: LatentModule, part: _Part) -> tuple[bytes, float]:
-    """The content of a file, and how far what it gives is from what PyTorch does, at most."""
+    """The content of a file, and the maximum difference of its outputs from PyTorch."""
     import onnxruntime
 
     content = _content(model, part)
@@ -175,26 +187,26 @@ def _checked_content(model: LatentModule, part: _Part) -> tuple[bytes, float]:
     difference = max(_difference(session, part, wanted, rows) for rows in (slice(1), slice(1, size), slice(size)))
     if not difference <= TOLERANCE * scale:
         raise RunError(
-            f"{part.name}.onnx must be within {TOLERANCE * scale:g} of PyTorch, it is {difference:g} away and was not "
-            "written. Another version of onnx, onnxruntime or torch may be exact."
+            f"{part.name}.onnx must be within {TOLERANCE * scale:g} of PyTorch, but differs by {difference:g}. It was "
+            "not written. Try another version of onnx, onnxruntime or torch."
         )
     return content, difference
 
 
-def _difference(session: Any, part: _Part, wanted: Sequence[Tensor], rows: slice) -> float:
-    """The largest difference for some of the items, which onnxruntime is given together."""
+def _difference(session: InferenceSession, part: _Part, wanted: Sequence[Tensor], rows: slice) -> float:
+    """The maximum difference for some of the items, in one call of onnxruntime."""
     given = {name: value[rows].float().numpy() for name, value in part.inputs.items()}
     found = (torch.from_numpy(one) for one in session.run(list(part.outputs), given))
     return max(float((ours - theirs[rows]).abs().max()) for ours, theirs in zip(found, wanted, strict=True))
 
 
 def _content(model: LatentModule, part: _Part) -> bytes:
-    """The file: the graph for any number of items, without notes about where on this machine it was traced."""
+    """The graph for any number of items, without the paths of this machine."""
     items = torch.export.Dim("items", min=1)
     with _quiet():
-        program: Any = torch.onnx.export(
+        program = torch.onnx.export(
             _Traced(_portable(model), part.function).eval(),
-            tuple(value[:TRACED].float() for value in part.inputs.values()),
+            tuple(value[:TRACED_ITEMS].float() for value in part.inputs.values()),
             dynamo=True,
             external_data=False,
             verbose=False,
@@ -202,6 +214,7 @@ def _content(model: LatentModule, part: _Part) -> bytes:
             output_names=list(part.outputs),
             dynamic_shapes=(tuple({0: items} for _ in part.inputs),),
         )
+    assert program is not None  # with dynamo
     written = program.model_proto
     graph = written.graph
     for noted in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
@@ -210,7 +223,7 @@ def _content(model: LatentModule, part: _Part) -> bytes:
 
 
 def _portable(model: LatentModule) -> LatentModule:
-    """A copy in float32 whose deconvolutions are the one operation that ONNX has for them."""
+    """A copy in float32 in which a deconvolution is one ONNX operation."""
     copied = copy.deepcopy(model).float()
     for module in list(copied.modules()):
         for name, child in module.named_children():
@@ -220,7 +233,7 @@ def _portable(model: LatentModule) -> LatentModule:
 
 
 class _Transposed(nn.Module):
-    """A `Deconvolution` that is always the library's, which for one channel is not the fastest on a CPU."""
+    """A `Deconvolution` by PyTorch's own operation, also for one channel, where that is slower on a CPU."""
 
     def __init__(self, layer: Deconvolution) -> None:
         super().__init__()
@@ -234,7 +247,7 @@ class _Transposed(nn.Module):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporter says of its own: of a class, of the one name of two axes, of a package not needed."""
+    """Silence warnings of the exporter about PyTorch's own code and about packages that are not needed."""
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = logger.level
     logger.setLevel(logging.ERROR)

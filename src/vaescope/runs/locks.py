@@ -11,7 +11,7 @@ from vaescope.errors import BusyError, RunError
 
 @contextmanager
 def locked(folders: list[Path]) -> Iterator[None]:
-    """Only one process trains a run; the locks go with the process, however that ends."""
+    """Lock run folders, so that only one process trains a run; the locks end with the process, also if it is killed."""
     from filelock import FileLock, Timeout
 
     with ExitStack() as held:
@@ -29,7 +29,7 @@ def locked(folders: list[Path]) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """A folder, and those above it, unless it is there."""
+    """Make a folder and those above it, unless they exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -38,12 +38,12 @@ def make_folder(path: Path) -> None:
 
 def _not_writable(path: Path, error: OSError) -> RunError:
     return RunError(
-        f"{path} must be a folder that can be written in, it is not ({error.strerror}). Free some space, or choose "
-        "another folder for runs."
+        f"{path} must be a folder that can be written to ({error.strerror}). Free some space, or choose another folder "
+        "for runs."
     )
 
 
 def remove_leftovers(folder: Path) -> None:
-    """What a killed process was writing when it died."""
+    """Remove files that a killed process left half written."""
     for part in folder.glob(".*.part"):
         part.unlink()

@@ -1,4 +1,4 @@
-"""Prune a run: keep the latents that are in use, and the model that has no others as a run of its own."""
+"""Prune a run: drop the latents that are not in use, and keep the smaller model as a new run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -25,24 +24,28 @@ from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
+from vaescope.runs.columns import Row
 from vaescope.runs.configuration import Pruning
 from vaescope.runs.locks import locked, remove_leftovers
-from vaescope.runs.record import COMPLETE, RUN_FILE, Origin
+from vaescope.runs.record import COMPLETE, RUN_FILE, Origin, Table
 from vaescope.runs.resolve import data_of, run_of, sample_items
 from vaescope.runs.run import Run
 
-ITEMS, CHUNK = 10_000, 1024
-# What to keep -> the types of the latents that it is.
-KEEP: dict[str, tuple[str, ...]] = {"active": (ACTIVE,), "used": (ACTIVE, MIXED)}
+MAX_ITEMS, CHUNK_ITEMS = 10_000, 1024
+# Value of `keep` -> the types of the latents that are kept.
+KEPT_TYPES: dict[str, tuple[str, ...]] = {"active": (ACTIVE,), "used": (ACTIVE, MIXED)}
 
 
 @dataclass(frozen=True)
 class Pruned(NotebookResult):
-    """The run with fewer latents beside the one it was made from, and how their reconstructions differ.
+    """A pruned run, the original run, and how their reconstructions differ.
 
-    `fill` has what each latent was, on average, and the dropped ones are held at. `mean_difference` and
-    `max_difference` are absolute, over all numbers of all items decoded from their mean codes. Rates are in nats, from
-    N(0, 1) where the prior is no Gaussian. Where there was nothing to drop, `run` is the original.
+    Attributes:
+        run: The run with fewer latents; the original if there was nothing to drop.
+        fill: The mean code of each latent, at which dropped latents are held.
+        items: Number of items that were compared.
+        mean_difference, max_difference: Absolute, over all numbers of the items decoded from their mean codes.
+        rate, original_rate: In nats; from N(0, 1) if the prior is not Gaussian.
     """
 
     run: Run
@@ -59,8 +62,8 @@ class Pruned(NotebookResult):
     parameters: int
     original_parameters: int
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each latent of the original: its type, its number now, or the value it is held at."""
+    def rows(self) -> list[Row]:
+        """One row for each latent of the original: its type, its new number, or the value that it is held at."""
         numbers = {latent: number for number, latent in enumerate(self.kept)}
         rates = self.types.statistics.rate.tolist()
         return [
@@ -75,10 +78,10 @@ class Pruned(NotebookResult):
         ]
 
     def summary(self) -> str:
-        """What was kept, and what it costs, in a few sentences."""
+        """What was kept and how much reconstructions change."""
         latents = len(self.types.types)
         if not self.dropped:
-            return f"Nothing to drop: run {self.original.id} is to keep all of its {latents} latents."
+            return f"All {latents} latents of run {self.original.id} are kept; nothing to prune."
         text = (
             f"Run {self.run.id} has {len(self.kept)} of the {latents} latents of run {self.original.id}, and "
             f"{self.parameters:,} instead of {self.original_parameters:,} parameters. Over {self.items:,} items, "
@@ -87,14 +90,13 @@ class Pruned(NotebookResult):
         if math.isfinite(self.original_rate):
             text += f"; the rate goes from {self.original_rate:.4g} to {self.rate:.4g} nats"
         if self.types.mixed and self.kept == self.types.active:
-            mixed = f"{len(self.types.mixed)} mixed, in use a little or for some items"
-            text += f". Those dropped include {mixed}: 'used' keeps them"
+            text += f". {len(self.types.mixed)} mixed latents were dropped, too; keep='used' keeps them"
         return f"{text}."
 
-    def plain(self) -> dict[str, Any]:
-        """All of it as tables for machines."""
+    def plain(self) -> Table:
+        """The result in tables, lists, text and numbers."""
         numbers = ("items", "mean_difference", "max_difference", "rate", "original_rate")
-        return without_infinities(
+        table: Table = without_infinities(
             {
                 "run": self.run.id,
                 "original": self.original.id,
@@ -105,27 +107,36 @@ class Pruned(NotebookResult):
                 "latents": self.rows(),
             }
         )
+        return table
 
 
 def prune(
-    run: Any,
+    run: Run | str | Path,
     data: DataLike | None = None,
     *,
     keep: str | Sequence[int] = "used",
     alpha: float = ALPHA,
-    items: int = ITEMS,
+    items: int = MAX_ITEMS,
     seed: int = 0,
     runs: str | Path | None = None,
 ) -> Pruned:
-    """Drop the latents of a run that are not in use, and keep the smaller model as a run beside it.
+    """Drop the latents of a run that are not in use, and keep the smaller model as a new run next to the original.
 
-    `keep` is "used" (drops the passive latents), "active" (drops the mixed ones, too), or the numbers of the
-    latents to keep. The others are held at their mean code over the items, at most `items` of the run's data or of
-    `data`: where their codes hardly move, reconstructions stay the same. Asked twice, it writes once.
+    Dropped latents are held at their mean code: where codes hardly vary, reconstructions stay the same. A run that was
+    pruned in the same way before is reused.
+
+    Args:
+        run: A run, its folder, or the beginning of its id.
+        data: Items to average codes over. Default: the data of the run.
+        keep: "used" drops passive latents, "active" drops mixed ones, too; or the numbers of the latents to keep.
+        alpha: Significance level of the types of latents.
+        items: Maximum number of items to encode.
+        seed: Random seed for sampling and item selection.
+        runs: Folder of runs to find an id in.
     """
     original = run_of(run, runs)
     if original is None:
-        raise ConfigurationError(f"prune takes a run (its folder, or the beginning of its id), got {run!r}.")
+        raise ConfigurationError(f"run must be a run, its folder, or the beginning of its id, got {run!r}.")
     some, model = sample_items(data_of(original, data), items, seed), original.model
     codes = encode(model, some, seed=seed)
     types = variable_types(codes, alpha=alpha)
@@ -161,21 +172,21 @@ def _size(model: nn.Module) -> int:
 
 
 def _kept(run: Run, types: VariableTypes, keep: str | Sequence[int]) -> tuple[int, ...]:
-    """The numbers of the latents to keep."""
+    """The latents to keep."""
     if not isinstance(keep, str):
         return checked_keep(keep, len(types.types))
-    kinds = lookup(KEEP, keep, "keep, unless it is a list of numbers,")
+    kinds = lookup(KEPT_TYPES, keep, "keep, if it is not a list of numbers,")
     found = tuple(latent for latent, kind in enumerate(types.types) if kind in kinds)
     if not found:
         raise LatentError(
-            f"at least one latent of run {run.id} must be {' or '.join(kinds)} to be kept, none of its "
-            f"{len(types.types)} is. Keep some by their numbers, or train with a lower weight of the rate."
+            f"run {run.id} must have at least one latent that is {' or '.join(kinds)}, none of its "
+            f"{len(types.types)} latents is. Give numbers of latents to keep, or train with a lower weight of the rate."
         )
     return found
 
 
 def _keep_small(original: Run, model: LatentModule, kept: tuple[int, ...], fill: Tensor, some: Dataset) -> Run:
-    """The run of the smaller model, beside the original; written unless it is there."""
+    """The run of the smaller model, next to the original; written unless it exists."""
     configuration = original.configuration
     shape = tuple(configuration.data["shape"])
     small, architecture = pruned(model, configuration.architecture, shape, kept, fill)
@@ -198,14 +209,14 @@ def _keep_small(original: Run, model: LatentModule, kept: tuple[int, ...], fill:
 
 @torch.no_grad()
 def _differences(
-    one: tuple[Any, Representation], other: tuple[Any, Representation], data: Dataset
+    one: tuple[LatentModule, Representation], other: tuple[LatentModule, Representation], data: Dataset
 ) -> tuple[float, float]:
-    """The mean and the largest absolute difference between what two models decode from their mean codes."""
-    told = conditions_of(other[0], data)
+    """Mean and maximum absolute difference between what two models decode from their mean codes."""
+    conditions = conditions_of(other[0], data)
     total, largest, count = 0.0, 0.0, 0
-    for start in range(0, len(data), CHUNK):
-        here = slice(start, start + CHUNK)
-        condition = None if told is None else told[here]
+    for start in range(0, len(data), CHUNK_ITEMS):
+        here = slice(start, start + CHUNK_ITEMS)
+        condition = None if conditions is None else conditions[here]
         first, second = (model.decode(codes.mean[here], condition).mean for model, codes in (one, other))
         difference = (first - second).abs()
         total, count = total + float(difference.sum(dtype=torch.float64)), count + difference.numel()

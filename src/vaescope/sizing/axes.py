@@ -80,7 +80,7 @@ class Strength:
         return 1 + math.floor(math.log2(self.highest / self.lowest) * self.steps_per_doubling + 1e-9)
 
     def value(self, position: int) -> float:
-        return self.lowest * 2.0 ** ((position - 1) / self.steps_per_doubling)
+        return self.lowest * float(2.0 ** ((position - 1) / self.steps_per_doubling))
 
     def position(self, value: float) -> int:
         if value <= self.lowest:  # a strength of 0 has no logarithm

@@ -174,7 +174,7 @@ class Information:
     def _average(self, terms: tuple[float, ...]) -> float:
         if self.decimals is None:
             return math.fsum(terms) / len(terms)
-        step = 10**self.decimals
+        step = int(10**self.decimals)
         # Whole steps have exact sums. A term that rounding alone keeps below a step is on it.
         return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
 
@@ -238,7 +238,7 @@ def _sorted(items: Dataset, size: int, device: torch.device) -> list[Tensor]:
     everywhere = torch.arange(len(items), device=device)
     distinct, place = torch.unique(items.batch(everywhere).flatten(1), dim=0, return_inverse=True)
     first = torch.full((len(distinct),), len(items), device=device).scatter_reduce_(0, place, everywhere, "amin")
-    return [part[: size - 1] for part in first.split(size)]
+    return [part[: size - 1] for part in torch.split(first, size)]
 
 
 CUTS: dict[str, Callable[[Dataset, int, torch.device], list[Tensor]]] = {"spread": _spread, "sorted": _sorted}

@@ -105,7 +105,7 @@ class Ensemble:
         step: Tensor,
         inputs: MemberInputs,
     ) -> None:
-        """Do one optimiser step in place with `apply`; a critic has an optimiser and a learning rate of its own."""
+        """Do one optimiser step in place with `apply`; the critic has another optimiser and learning rate."""
         if self.critic is None:
             apply(self.plan.optimiser, parameters, gradient, slots, step, inputs.rates)
             return

@@ -1,4 +1,4 @@
-"""Statistics of latents: as a plain loop finds them, however the codes are cut, stored and ordered."""
+"""Statistics of latents: a plain loop, and codes in any chunks, storage and order."""
 
 from __future__ import annotations
 

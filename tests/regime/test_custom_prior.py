@@ -1,4 +1,4 @@
-"""Codes are measured against the prior of their own model where it is a Gaussian."""
+"""Codes are compared with the Gaussian prior of their model."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_a_prior_shared_by_all_items_is_one_row(sprites: Any) -> None:
 
 
 @pytest.mark.parametrize("prior", ["standard", "sparse", "student_t"])
-def test_other_priors_leave_codes_to_be_measured_against_the_standard_one(prior: str, sprites: Any) -> None:
+def test_codes_of_other_priors_are_compared_with_the_standard_prior(prior: str, sprites: Any) -> None:
     model = Architecture("vae", SMALL, prior=prior).build(sprites.shape, 3, seed=0)
     assert encode(model, sprites).prior is None
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_what_the_monitor_sees_is_what_the_codes_of_the_probe_say(name: str, sprites: Any) -> None:
+def test_the_monitor_counts_the_types_of_the_codes_of_its_probe(name: str, sprites: Any) -> None:
     trainer, look = trained(name, sprites)
     codes = encode(trainer.model(0), sprites)
     types = variable_types(codes)
@@ -102,7 +102,7 @@ def some_codes(ratio: float = 0.9) -> Representation:
     return Representation(mean, variance, sample, prior_mean=prior_mean, prior_variance=prior_variance)
 
 
-def test_types_are_those_under_the_own_prior_unless_another_is_given() -> None:
+def test_types_use_the_prior_of_the_codes_by_default() -> None:
     codes = some_codes(1.0)
     assert variable_types(codes).types == ("active", "passive")
     assert variable_types(codes).types == variable_types((codes.mean, codes.variance), prior=codes.prior).types
@@ -119,7 +119,7 @@ def test_in_units_of_the_prior_the_rate_is_that_to_the_standard_prior() -> None:
     assert moved.in_units_of_prior() is moved
 
 
-def test_a_passive_latent_adds_1_to_the_gap_of_traces_whatever_its_prior() -> None:
+def test_a_passive_latent_adds_1_to_the_trace_difference_under_any_prior() -> None:
     codes = some_codes(1.0)
     evidence = Evidence(torch.nn.Identity(), from_array(codes.mean.numpy()), codes)
     assert Trace()(evidence).gap == pytest.approx(1.01, abs=0.05)
@@ -127,7 +127,7 @@ def test_a_passive_latent_adds_1_to_the_gap_of_traces_whatever_its_prior() -> No
     assert abs(Trace()(Evidence(evidence.model, evidence.items, plain)).gap) < 0.1
 
 
-def test_information_is_beside_the_rate_under_the_prior() -> None:
+def test_information_is_reported_with_the_rate_under_the_prior() -> None:
     codes = some_codes()
     found = mutual_information_bound(codes.mean, codes.variance, codes.sample, prior=codes.prior)
     assert found.rate == pytest.approx(collapse(codes).rate)
@@ -146,7 +146,7 @@ def test_a_file_of_codes_keeps_the_prior(tmp_path: Path) -> None:
     assert diagnose(file).types.rule == "conditional"
 
 
-def test_half_a_prior_and_a_prior_of_other_items_are_named(tmp_path: Path) -> None:
+def test_incomplete_priors_and_priors_of_other_items_are_refused(tmp_path: Path) -> None:
     mean, file = np.zeros((4, 2)), tmp_path / "codes.npz"
     np.savez(file, mean=mean, variance=mean + 1, prior_mean=mean)
     with pytest.raises(DataError, match=r"prior_mean and prior_variance .* prior_mean alone"):
@@ -156,7 +156,7 @@ def test_half_a_prior_and_a_prior_of_other_items_are_named(tmp_path: Path) -> No
         Representation.load(file)
 
 
-def test_a_diagnosis_says_that_it_measures_against_the_own_prior(tmp_path: Path) -> None:
+def test_a_diagnosis_names_the_prior(tmp_path: Path) -> None:
     run = fit("digits", latents=3, net=SMALL, prior=FIXED, steps=20, runs=tmp_path)
     found = diagnose(run)
     (card,) = [card for card in found.cards if card.title == "Prior"]
@@ -165,11 +165,11 @@ def test_a_diagnosis_says_that_it_measures_against_the_own_prior(tmp_path: Path)
     assert found.types.rule == "conditional"
 
 
-def test_a_model_of_ours_draws_samples_with_its_full_covariance(sprites: Any) -> None:
+def test_samples_of_a_model_have_its_full_covariance(sprites: Any) -> None:
     model: Any = Architecture("vae", SMALL, "full").build(sprites.shape, 3, seed=0)
     torch.testing.assert_close(adapt(model, sprites, seed=3).sample, encode(model, sprites, seed=3).sample)
 
 
-def test_a_conditional_model_is_told_what_it_needs_to_know(sprites: Any) -> None:
+def test_a_conditional_model_is_encoded_with_its_condition(sprites: Any) -> None:
     model: Any = ARCHITECTURES["conditional"].build(sprites.shape, 3, seed=0)
     torch.testing.assert_close(adapt(model, sprites).mean, encode(model, sprites).mean)
