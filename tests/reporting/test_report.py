@@ -116,9 +116,10 @@ def test_a_search_on_the_same_data_is_in_the_verdict(tmp_path: Path) -> None:
 
 
 def test_an_elbow_check_is_drawn(tmp_path: Path) -> None:
+    from vaescope.runs import FitOptions
     from vaescope.sizing import elbow
 
-    found = elbow("digits", [1, 2, 4], 2, net=NET, steps=20, runs=tmp_path)
+    found = elbow("digits", [1, 2, 4], 2, FitOptions(net=NET, steps=20, runs=tmp_path))
     run = vs.fit("digits", latents=2, net=NET, steps=20, runs=tmp_path)
     assert "Elbow check" in words(vs.report(run, tmp_path / "report.html"))
     assert dataclasses.replace(found) == type(found).from_plain(found.plain())

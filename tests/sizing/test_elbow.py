@@ -15,8 +15,9 @@ from vaescope.data.arrays import from_array
 from vaescope.errors import ConfigurationError, LatentError, RunError, UnknownNameError
 from vaescope.numerics import counter
 from vaescope.objectives import Beta
-from vaescope.runs import Run, Store
-from vaescope.sizing.elbow import Elbow, ElbowPoint, default_sizes, elbow
+from vaescope.runs import FitOptions, Run, Store
+from vaescope.sizing.elbow import Elbow, ElbowPoint, default_sizes
+from vaescope.sizing.elbow import elbow as elbow_of
 from vaescope.training import Trainer
 
 SMALL: dict[str, Any] = {
@@ -30,6 +31,13 @@ NOISE = np.random.default_rng(0)
 CLUSTER = NOISE.integers(0, 3, 400)
 COIN = NOISE.integers(0, 2, 400)
 ROWS = np.eye(3)[CLUSTER] @ NOISE.normal(size=(3, 6)) * 3 + 0.05 * NOISE.normal(size=(400, 6))
+
+
+def elbow(data: Any, sizes: Any, chosen: Any = None, **settings: Any) -> Elbow:
+    """The check with the settings of training as keywords."""
+    names = {field.name for field in dataclasses.fields(FitOptions)}
+    training = {name: settings.pop(name) for name in names & settings.keys()}
+    return elbow_of(data, sizes, chosen, FitOptions(**training), **settings)
 
 
 def labelled() -> Dataset:

@@ -72,6 +72,7 @@ def fondue(
     """
     from vaescope.cli.tables import print_json
     from vaescope.progress import announce
+    from vaescope.runs import FitOptions
     from vaescope.sizing import default_sizes, elbow
     from vaescope.sizing import fondue as find
 
@@ -114,12 +115,7 @@ def fondue(
         announce(
             f"checking {found.latents} latents: training {', '.join(map(str, sizes))} for {check_steps} steps each"
         )
-        checked = elbow(
-            subject,
-            sizes,
-            found.latents,
-            objective=chosen_objective,
-            learning_rate=float(found.settings["learning_rate"]),
+        trained_as = FitOptions(
             model=check_model,
             net=chosen_net,
             prior=chosen_prior,
@@ -132,6 +128,8 @@ def fondue(
             device=device,
             runs=runs,
         )
+        rate = float(found.settings["learning_rate"])
+        checked = elbow(subject, sizes, found.latents, trained_as, objective=chosen_objective, learning_rate=rate)
     if plot is not None:
         _draw(found, checked, plot)
     if json:

@@ -9,24 +9,17 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import torch
-
 from vaescope.checks import whole_number
 from vaescope.data import DataLike, open_dataset
 from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.likelihoods import Likelihood
-from vaescope.nets import Net
 from vaescope.notebook import NotebookResult
 from vaescope.objectives import OBJECTIVES, Beta, Objective
-from vaescope.posteriors import Posterior
-from vaescope.priors import Prior
-from vaescope.registry import PartSpec
-from vaescope.runs import FitOptions, Run, fit_many
+from vaescope.runs import FitOptions, Run
+from vaescope.runs.fitting import fit_members
 from vaescope.sizing.downstream import predict
 from vaescope.sizing.store import save_check
 from vaescope.training import Member
-from vaescope.training.optimisers import Optimiser
 
 SIZE_RATIOS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)
 ROUNDING = 1e-9  # relative
@@ -170,28 +163,12 @@ def elbow(
     data: DataLike,
     sizes: Iterable[int],
     chosen: int | None = None,
+    options: FitOptions | None = None,
     *,
     objective: Objective | str | Mapping[str, object] | None = None,
     learning_rate: float = 1e-4,
     seeds: Iterable[int] = (0,),
     items: int = 10_000,
-    model: str | Mapping[str, object] = "vae",
-    net: PartSpec[Net] | None = None,
-    posterior: PartSpec[Posterior] | None = None,
-    prior: PartSpec[Prior] | None = None,
-    likelihood: PartSpec[Likelihood] | None = None,
-    initialisation: str | None = None,
-    optimiser: PartSpec[Optimiser] = "adam",
-    batch: int = FitOptions.batch,
-    steps: int | None = None,
-    epochs: float | None = None,
-    precision: str = "float32",
-    evaluation_items: int = FitOptions.evaluation_items,
-    held_out: float | int = 0.1,
-    split_seed: int = 0,
-    device: str | torch.device | None = None,
-    runs: str | Path = FitOptions.runs,
-    progress: bool | None = None,
 ) -> Elbow:
     """Train a model of each size and seed, and find where their losses flatten.
 
@@ -201,47 +178,31 @@ def elbow(
         data: As for `fit`; each factor and label that varies is predicted from the mean representation.
         sizes: Numbers of latents to train; see `default_sizes`.
         chosen: The number of latents to compare with, whether it is among the sizes or not.
+        options: How to train, as for `fit`. The loss is that of at most `evaluation_items` held-out items.
+        objective: Name, table or instance; default: Beta(1), the ELBO.
+        learning_rate: The learning rate.
+        seeds: The seeds of each size.
         items: Maximum number of training items for the predictions; half as many held-out items test them.
-        evaluation_items: Maximum number of held-out items for the loss.
-
-    The other arguments are those of `fit`.
     """
+    options = FitOptions() if options is None else options
     latents, numbers = sorted(_distinct("sizes", sizes, 1)), _distinct("seeds", seeds, 0)
     chosen = None if chosen is None else whole_number("chosen", chosen, 1)
     items = whole_number("items", items, 2)
-    if not held_out:
+    if not options.held_out:
         raise ConfigurationError("held_out must be above 0, because the elbow is that of held-out losses; got 0.")
-    opened, chosen_objective = open_dataset(data), Beta() if objective is None else OBJECTIVES.resolve(objective)
-    trained = fit_many(
-        # A run remembers the name or path of its data, and can be diagnosed without the data at hand.
-        data if isinstance(data, str | Path) else opened,
-        [Member(size, chosen_objective, learning_rate, seed) for size in latents for seed in numbers],
-        model=model,
-        net=net,
-        posterior=posterior,
-        prior=prior,
-        likelihood=likelihood,
-        initialisation=initialisation,
-        optimiser=optimiser,
-        batch=batch,
-        steps=steps,
-        epochs=epochs,
-        precision=precision,
-        evaluation_items=evaluation_items,
-        held_out=held_out,
-        split_seed=split_seed,
-        device=device,
-        runs=runs,
-        progress=progress,
-    )
-    losses = tuple(_loss(run) for run in trained)
-    learning, testing = opened.split(held_out, split_seed)
-    predicted = predict(trained, learning.draw(items), testing.draw(items // 2), device=device, progress=progress)
-    slices = [slice(first, first + len(numbers)) for first in range(0, len(trained), len(numbers))]
+    opened, trained_with = open_dataset(data), Beta() if objective is None else OBJECTIVES.resolve(objective)
+    members = [Member(size, trained_with, learning_rate, seed) for size in latents for seed in numbers]
+    # A run remembers the name or path of its data, and can be diagnosed without the data at hand.
+    runs = fit_members(data if isinstance(data, str | Path) else opened, members, options)
+    losses = tuple(_loss(run) for run in runs)
+    learning, testing = opened.split(options.held_out, options.split_seed)
+    device, progress = options.chosen_device(), options.progress
+    predicted = predict(runs, learning.draw(items), testing.draw(items // 2), device=device, progress=progress)
+    slices = [slice(first, first + len(numbers)) for first in range(0, len(runs), len(numbers))]
     pairs = zip(latents, slices, strict=True)
     points = tuple(ElbowPoint(size, losses[own], predicted.accuracies[own] or None) for size, own in pairs)
     found = Elbow(chosen, points, predicted.targets, predicted.majority, describe(opened))
-    save_check(Path(runs), found, [run.id for run in trained])
+    save_check(Path(options.runs), found, [run.id for run in runs])
     return found
 
 
