@@ -60,15 +60,16 @@ class LatentModule(nn.Module, LatentModel):
         prior: PriorModule | None,
         decoder: Decoder,
         likelihood: LikelihoodModule,
-        noise: Mapping[str, int],
+        noise: Mapping[str, int] | None = None,
         condition_width: int = 0,
     ) -> None:
+        """Put the modules together; default noise: one stream, 'posterior', with a column for each latent."""
         super().__init__()
         # The order of these modules is the order of the parameters in every saved training state.
         self.encoder, self.posterior, self.prior = encoder, posterior, prior
         self.decoder, self.likelihood = decoder, likelihood
         self.condition_width = condition_width
-        self.noise = dict(noise)
+        self.noise = {"posterior": latents} if noise is None else dict(noise)
         self.latent_mask: Tensor
         self.register_buffer("latent_mask", torch.ones(latents), persistent=False)
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.likelihoods.likelihood import LikelihoodModule
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.models.latent_model import LatentModel
 from vaescope.models.module import LatentModule
-from vaescope.nets.net import Decoder, Encoder
+from vaescope.nets.net import Encoder
 from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.posteriors.posterior import PosteriorHead
 from vaescope.priors.prior import PriorModule
 from vaescope.priors.standard import StandardPrior
 
@@ -26,28 +24,6 @@ class Variational(LatentModule):
 
     encoder: Encoder
     prior: PriorModule
-
-    def __init__(
-        self,
-        latents: int,
-        *,
-        encoder: Encoder,
-        posterior: PosteriorHead,
-        prior: PriorModule,
-        decoder: Decoder,
-        likelihood: LikelihoodModule,
-        condition_width: int = 0,
-    ) -> None:
-        super().__init__(
-            latents,
-            encoder=encoder,
-            posterior=posterior,
-            prior=prior,
-            decoder=decoder,
-            likelihood=likelihood,
-            noise={"posterior": latents},
-            condition_width=condition_width,
-        )
 
     def forward(
         self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None

@@ -113,8 +113,8 @@ class VectorDecoder(nn.Module):
         self.output = nn.Linear((inputs, *widths)[-1], math.prod(shape))
 
     def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch ..."]:
-        output: Tensor = self.output(self.layers(z))
-        return output.unflatten(1, self.shape)
+        output: Tensor = self.output(self.layers(z)).unflatten(1, self.shape)
+        return output
 
 
 def hidden_layers(widths: tuple[int, ...], activation: str) -> nn.Sequential:

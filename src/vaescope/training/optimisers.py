@@ -50,27 +50,23 @@ class Adam(Optimiser):
         _check(self.epsilon, beta1=self.beta1, beta2=self.beta2)
 
     def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
-        """One step in place; `step` counts from 0, `rate` is one learning rate for each member."""
-        _adam(self, parameters, gradient, slots, step, rate, slots["second"])
+        """One step in place, scaled by the last of the slots."""
+        count = (step + 1).to(parameters.dtype)
+        scale = slots[self.slots[-1]]
+        slots["first"].lerp_(gradient, 1 - self.beta1)
+        slots["second"].mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
+        if scale is not slots["second"]:
+            scale.copy_(torch.maximum(scale, slots["second"]))
+        root = scale.sqrt() / torch.sqrt(1 - self.beta2**count) + self.epsilon
+        parameters.sub_(rate / (1 - self.beta1**count) * slots["first"] / root)
 
 
 @OPTIMISERS.register("amsgrad", summary="Adam with the largest second moment so far", source="Reddi et al., 2018")
 @dataclass(frozen=True)
-class AMSGrad(Optimiser):
+class AMSGrad(Adam):
     """Reddi, Kale and Kumar (2018): Adam with the largest second moment so far."""
 
     slots: ClassVar[tuple[str, ...]] = ("first", "second", "largest")
-
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-    def __post_init__(self) -> None:
-        _check(self.epsilon, beta1=self.beta1, beta2=self.beta2)
-
-    def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
-        """One step in place."""
-        _adam(self, parameters, gradient, slots, step, rate, slots["largest"])
 
 
 @OPTIMISERS.register("adagrad", summary="adaptive learning rates", source="Duchi et al., 2011")
@@ -121,24 +117,6 @@ def apply_in_blocks(
         block = slice(start, start + BLOCK_SIZE)
         part = {name: slot[:, block] for name, slot in slots.items()}
         optimiser.update(parameters[:, block], gradient[:, block], part, step, rate)
-
-
-def _adam(
-    optimiser: Adam | AMSGrad,
-    parameters: Tensor,
-    gradient: Tensor,
-    slots: Slots,
-    step: Tensor,
-    rate: Tensor,
-    scale: Tensor,
-) -> None:
-    count = (step + 1).to(parameters.dtype)
-    slots["first"].lerp_(gradient, 1 - optimiser.beta1)
-    slots["second"].mul_(optimiser.beta2).addcmul_(gradient, gradient, value=1 - optimiser.beta2)
-    if scale is not slots["second"]:
-        scale.copy_(torch.maximum(scale, slots["second"]))
-    root = scale.sqrt() / torch.sqrt(1 - optimiser.beta2**count) + optimiser.epsilon
-    parameters.sub_(rate / (1 - optimiser.beta1**count) * slots["first"] / root)
 
 
 def _check(epsilon: float, **moments: float) -> None:
