@@ -26,7 +26,7 @@ from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Decomposition
 from vaescope.priors import Mixture
-from vaescope.studies.mathieu_pinwheel import MEASURES, VARIANCE, measured
+from vaescope.studies.mathieu.pinwheel import MEASURES, VARIANCE, measured
 from vaescope.training import AMSGrad, Member, Plan, Trainer
 
 BEGAN = time.monotonic()

@@ -13,10 +13,10 @@ from quick import found_once
 
 from vaescope.runs.options import FitOptions
 from vaescope.studies import Findings, Histograms, Matrix, StudyContext, StudySettings
-from vaescope.studies.clapham_codes import MEASURES, Latent, typical
-from vaescope.studies.clapham_codes import STUDIES as CODES
-from vaescope.studies.clapham_collapse import STUDIES as COLLAPSE
-from vaescope.studies.clapham_runs import QUICK_NOTE, asked_runs, sweep, tasks
+from vaescope.studies.clapham.codes import MEASURES, Latent, typical
+from vaescope.studies.clapham.codes import STUDIES as CODES
+from vaescope.studies.clapham.collapse import STUDIES as COLLAPSE
+from vaescope.studies.clapham.runs import QUICK_NOTE, asked_runs, sweep, tasks
 
 STUDIES = {study.name: study for study in (*COLLAPSE, *CODES)}
 BETAS = (0.05, 0.1, 0.5, 1.0, 2.0, 2.5, 3.0)

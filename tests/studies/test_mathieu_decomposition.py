@@ -15,11 +15,11 @@ from torch.distributions import Normal, StudentT
 
 from vaescope.codes import Representation
 from vaescope.studies import Findings, Lines, Matrix, Pictures, StudyContext, StudySettings
-from vaescope.studies.mathieu_pinwheel import STUDIES as PINWHEEL
-from vaescope.studies.mathieu_pinwheel import clusters, density, measured
-from vaescope.studies.mathieu_priors import STUDIES as PRIORS
-from vaescope.studies.mathieu_priors import normal_quantiles
-from vaescope.studies.mathieu_sparsity import STUDIES as SPARSITY
+from vaescope.studies.mathieu.pinwheel import STUDIES as PINWHEEL
+from vaescope.studies.mathieu.pinwheel import clusters, density, measured
+from vaescope.studies.mathieu.priors import STUDIES as PRIORS
+from vaescope.studies.mathieu.priors import normal_quantiles
+from vaescope.studies.mathieu.sparsity import STUDIES as SPARSITY
 from vaescope.studies.running import find
 
 STUDIES = {study.name: study for study in (*PRIORS, *PINWHEEL, *SPARSITY)}

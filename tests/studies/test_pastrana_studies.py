@@ -11,10 +11,10 @@ from quick import Quick
 
 from vaescope.studies.charts import Lines, Pictures
 from vaescope.studies.context import StudyContext, StudySettings
-from vaescope.studies.pastrana_curves import STUDIES as CURVES
-from vaescope.studies.pastrana_pictures import STUDIES as PICTURES
-from vaescope.studies.pastrana_pictures import properties
-from vaescope.studies.pastrana_runs import subject
+from vaescope.studies.pastrana.curves import STUDIES as CURVES
+from vaescope.studies.pastrana.pictures import STUDIES as PICTURES
+from vaescope.studies.pastrana.pictures import properties
+from vaescope.studies.pastrana.runs import subject
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Reproduction
 

@@ -67,10 +67,10 @@ def reproduce(
     from vaescope.cli.tables import print_json
     from vaescope.errors import ConfigurationError
     from vaescope.registry import lookup
-    from vaescope.reporting.studies import make_output, write_study
     from vaescope.studies import STUDIES, StudySettings, StudyUnfinished, parse_share
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
+    from vaescope.studies.pages.page import make_output, write_study
 
     if list_all:
         _print_list(json)
@@ -181,9 +181,9 @@ def _print_plans(plans: list[StudyPlan], json: bool) -> None:
 
 def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     from vaescope.cli.tables import columns_of, print_table
-    from vaescope.reporting.studies import told_rows
+    from vaescope.studies.pages.page import rows_for_people
 
-    rows = told_rows(found.rows())
+    rows = rows_for_people(found.rows())
     names = columns_of(rows)
     if rows:
         table = [[row.get(name) for name in names] for row in rows[:MAX_SHOWN_ROWS]]

@@ -17,12 +17,23 @@ from torch import Tensor
 from vaescope.codes.arrays import ArrayLike
 from vaescope.data import dsprites, public, synthetic
 from vaescope.data.arrays import from_array, from_torch_dataset
-from vaescope.data.dataset import Dataset, Factors, Subset
+from vaescope.data.conditions import conditions_of
+from vaescope.data.dataset import Dataset, Factors, Subset, describe
 from vaescope.data.entry import DatasetEntry
 from vaescope.data.files import opener_of
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 
-__all__ = ["DATASETS", "DataLike", "Dataset", "DatasetEntry", "Factors", "Subset", "open_dataset"]
+__all__ = [
+    "DATASETS",
+    "DataLike",
+    "Dataset",
+    "DatasetEntry",
+    "Factors",
+    "Subset",
+    "conditions_of",
+    "describe",
+    "open_dataset",
+]
 
 DATASETS: dict[str, DatasetEntry] = {
     entry.name: entry for entry in (*synthetic.ENTRIES, *dsprites.ENTRIES, *public.ENTRIES)

@@ -1,5 +1,6 @@
 """The polarised regime: variable types, collapse, means vs. samples, downstream prediction, and the linear case."""
 
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
 from vaescope.regime.collapse import (
     Collapse,
     DeltaKL,
@@ -11,6 +12,7 @@ from vaescope.regime.collapse import (
     rate_distortion,
     share_below,
 )
+from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS, SAMPLED
 from vaescope.regime.downstream import Downstream, downstream
 from vaescope.regime.information import MutualInformation, mutual_information_bound
 from vaescope.regime.mean_and_sampled import MeanAndSampled, mean_and_sampled
@@ -19,6 +21,14 @@ from vaescope.regime.theory import LinearRegime, critical_betas, linear_regime, 
 from vaescope.regime.variable_types import VariableTypes, variable_types
 
 __all__ = [
+    "ACTIVE",
+    "FULL",
+    "MEAN",
+    "MIXED",
+    "PASSIVE",
+    "REPRESENTATIONS",
+    "SAMPLED",
+    "VARIABLE_TYPES",
     "Collapse",
     "DeltaKL",
     "Downstream",

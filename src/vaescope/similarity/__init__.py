@@ -3,7 +3,7 @@
 from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka
 from vaescope.similarity.heatmap import SimilarityMap, group_similarity, layer_similarity
 from vaescope.similarity.layers import ActivationSource
-from vaescope.similarity.pairs import all_pairs
+from vaescope.similarity.pairs import CKA, PROCRUSTES, all_pairs
 from vaescope.similarity.procrustes import procrustes
 from vaescope.similarity.rsa import rsa
 from vaescope.similarity.sample_size import SampleSizeStudy, sample_size_study
@@ -11,6 +11,8 @@ from vaescope.similarity.svcca import svcca
 from vaescope.similarity.theory import Conservation, conservation
 
 __all__ = [
+    "CKA",
+    "PROCRUSTES",
     "ActivationSource",
     "Conservation",
     "MinibatchCKA",

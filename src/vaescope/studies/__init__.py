@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from vaescope.registry import lookup
+from vaescope.studies import bonheme, clapham, mathieu, pastrana, rolinek
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
 from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.pieces import StudyPlan, parse_share
@@ -15,30 +15,8 @@ from vaescope.studies.running import StudyUnfinished, check_findings, find
 from vaescope.studies.running import plan as plan_pieces
 from vaescope.studies.study import Cell, Findings, Reproduction, Study
 
-# Each holds studies of one document, as `STUDIES`; adding one is a file and a line.
-MODULES = (
-    "bonheme_classifier",
-    "bonheme_correlation",
-    "bonheme_dependence",
-    "bonheme_identifiable",
-    "bonheme_similarity",
-    "bonheme_sizes_dimensions",
-    "bonheme_sizes_elbows",
-    "bonheme_sizes_tables",
-    "bonheme_types",
-    "clapham_codes",
-    "clapham_collapse",
-    "mathieu_pinwheel",
-    "mathieu_priors",
-    "mathieu_sparsity",
-    "pastrana_curves",
-    "pastrana_pictures",
-    "rolinek_figures",
-    "rolinek_tables",
-    "rolinek_toy",
-)
 STUDIES: dict[str, Study] = {
-    study.name: study for module in MODULES for study in import_module(f"vaescope.studies.{module}").STUDIES
+    study.name: study for document in (bonheme, clapham, mathieu, pastrana, rolinek) for study in document.STUDIES
 }
 
 __all__ = [

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from vaescope.checks import finite_number, whole_number
 from vaescope.data import DATASETS, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
-from vaescope.runs.options import choose_device
-from vaescope.runs.store import DEFAULT_FOLDER
+from vaescope.runs import DEFAULT_FOLDER, choose_device
 from vaescope.studies.requests import (
     CompareRequest,
     Comparison,
@@ -24,8 +23,7 @@ from vaescope.studies.requests import (
     Values,
 )
 from vaescope.studies.results import ResultKey, ResultStore
-from vaescope.sweeps.jobs import Job, make_jobs
-from vaescope.sweeps.specification import Sweep, data_name
+from vaescope.sweeps import Job, Sweep, data_name, make_jobs
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from vaescope.data import Dataset
-from vaescope.runs import Run
-from vaescope.runs.measurements import MeasurementSpec, measure
+from vaescope.runs import MeasurementSpec, Run, measure
 from vaescope.similarity import SimilarityMap
 from vaescope.studies.requests import Measurement
 

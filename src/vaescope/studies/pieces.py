@@ -18,15 +18,12 @@ import torch
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.notebook import NotebookResult
-from vaescope.runs.fitting import is_complete
-from vaescope.runs.locks import make_folder
-from vaescope.runs.store import Store
+from vaescope.runs import Store, is_complete, make_folder
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import CompareRequest, MeasureRequest, Request, StudyRun, Task
 from vaescope.studies.results import ResultKey
-from vaescope.sweeps.jobs import Job
-from vaescope.sweeps.specification import data_name
-from vaescope.training.checkpoint import write_atomically
+from vaescope.sweeps import Job, data_name
+from vaescope.training import write_atomically
 
 PIECE_SECONDS = 600.0
 STEP_TIMES_FILE = "step_times.json"

@@ -12,10 +12,9 @@ from typing import Any, overload
 
 from vaescope.data import Dataset
 from vaescope.errors import RunError
-from vaescope.runs import Run
-from vaescope.runs.configuration import hash_of
+from vaescope.runs import Run, hash_of
 from vaescope.studies.results import Json, Result, ResultKey, ResultStore
-from vaescope.sweeps.jobs import Job
+from vaescope.sweeps import Job
 from vaescope.training import Member
 
 

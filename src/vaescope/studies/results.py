@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.runs.locks import make_folder
-from vaescope.training.checkpoint import write_atomically
+from vaescope.runs import make_folder
+from vaescope.training import write_atomically
 
 FORMAT = 1
 CHECKSUM = "sha256"

@@ -17,17 +17,13 @@ import torch
 from vaescope.checks import finite_number
 from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError
-from vaescope.runs import Run
-from vaescope.runs.run import COMPLETE
-from vaescope.runs.store import Store
+from vaescope.runs import COMPLETE, Run, Store
 from vaescope.studies.context import Logbook, StudyContext, StudySettings
 from vaescope.studies.pieces import ComparePiece, Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, plan_study
 from vaescope.studies.requests import MeasureRequest, MissingResults
 from vaescope.studies.results import Json, Result, ResultStore
 from vaescope.studies.study import Findings, Study
-from vaescope.sweeps.engines import get_engine
-from vaescope.sweeps.execute import single_thread
-from vaescope.sweeps.jobs import is_done
+from vaescope.sweeps import get_engine, is_done, single_thread
 
 
 class StudyUnfinished(Exception):

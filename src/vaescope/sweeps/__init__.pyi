@@ -1,5 +1,7 @@
+from .engines import get_engine as get_engine
 from .execute import single_thread as single_thread
 from .jobs import Job as Job
+from .jobs import is_done as is_done
 from .jobs import make_jobs as make_jobs
 from .run import SweepPlan as SweepPlan
 from .run import open_runs as open_runs

@@ -1,0 +1,184 @@
+"""Intrinsic dimensions of the data and of what VAEs make of them (Bonheme, figures 8.4 and 8.9 to 8.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vaescope.data import Dataset
+from vaescope.dimension import estimate, mle, neighbours
+from vaescope.encoding import activations, encode
+from vaescope.errors import DataError
+from vaescope.objectives import OBJECTIVES
+from vaescope.regime import MEAN, SAMPLED
+from vaescope.runs import Run
+from vaescope.sizing import Evidence, IntrinsicDimension
+from vaescope.studies.bonheme.chapter8.elbows import SEEDS, VAES, sizes_of, sweep_of
+from vaescope.studies.bonheme.chapter8.search import DSPRITES, Subject, rate_of, settings_of, subjects
+from vaescope.studies.charts import Lines
+from vaescope.studies.context import StudyContext
+from vaescope.studies.measurements import regime
+from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.study import Cell, Findings, Study
+from vaescope.sweeps import Sweep, data_name
+
+K = 20
+INVERSES, ESTIMATES, TWONN = "MLE, mean of inverses", "MLE, mean of estimates", "TwoNN"
+REPEATS = 2, 3
+ITEMS = 300, 10_000
+TYPES = ("active", "mixed", "passive")
+EPOCHS = (2, 5, 10), (1, 2, 4, 8, 16, 28)
+LATENTS = 4, 10  # of figure 8.11
+
+
+def figure_8_4(context: StudyContext) -> Findings:
+    """Estimates by two averagings for several k, and TwoNN, of each data set (figure 8.4)."""
+    cells: list[Cell] = []
+    for subject in subjects(context):
+        values: dict[tuple[str, int], list[float]] = {}
+        for seed in context.seed_list(*REPEATS):
+            items = subject.data.draw(context.pick(*ITEMS), seed)
+            found = estimate(items, device=context.verified_device())
+            for name, swept in ((INVERSES, found.mackay_ghahramani), (ESTIMATES, found.levina_bickel)):
+                for one in swept.estimates:
+                    values.setdefault((name, one.k), []).append(one.dimension)
+            values.setdefault((TWONN, 2), []).append(found.twonn.dimension)
+            if found.infinite:
+                context.note(
+                    f"{subject.label}: equally far neighbours leave no mean of estimates at k {found.infinite}."
+                )
+        cells += [
+            Cell.over({"data": subject.label, "estimator": name, "k": k}, own) for (name, k), own in values.items()
+        ]
+    rows = [{**cell.of, "dimension": cell.value, "sd": cell.sd} for cell in cells]
+    sentence = "Source: the estimates settle as more neighbours are used; TwoNN uses two."
+    chart = Lines("Intrinsic dimension of the data", sentence, rows, "k", "dimension", "estimator", "data")
+    return Findings(tuple(cells), (chart,) if rows else ())
+
+
+def figures_8_9_to_8_11(context: StudyContext) -> Findings:
+    """Dimensions of mean and sampled codes and types of latents by size, and dimensions of layers during training."""
+    requests = [
+        (subject, _asked_by_size(context, subject), _asked_during_training(context, subject))
+        for subject in subjects(context, context.pick(VAES.quick_names, VAES.names))
+    ]
+    cells: list[Cell] = []
+    for subject, by_size, during in requests:
+        for size, (dimensions, types) in by_size.items():
+            for name in (MEAN, SAMPLED):
+                cells.append(Cell.over(_of("8.9", subject, name, size), [one[name] for one in dimensions]))
+            for name in TYPES:
+                cells.append(Cell.over(_of("8.10", subject, name, size), [float(one[name] or 0) for one in types]))
+        cells += _layer_cells(context, subject, during)
+    return Findings(tuple(cells), tuple(_charts(cells)) if cells else ())
+
+
+def _asked_by_size(context: StudyContext, subject: Subject) -> dict[int, tuple[Values, Values]]:
+    """Dimensions of codes (figure 8.9) and types of latents (figure 8.10) for each number of latents."""
+    runs = context.runs(sweep_of(context, subject, VAES))
+    seeds = len(context.seed_list(*SEEDS))
+    dimensions = Measurement("code-dimensions", _code_dimensions, {"items": context.pick(*ITEMS), "k": K})
+    return {
+        size: (context.measured(own, dimensions), context.measured(own, regime()))
+        for at, size in enumerate(sizes_of(context, subject))
+        for own in [runs[at * seeds : (at + 1) * seeds]]
+    }
+
+
+def _code_dimensions(run: Run, data: Dataset, device: str, items: int, k: int) -> dict[str, float]:
+    """Both dimensions, as the gap of FONDUE_IDE takes them."""
+    probe = data.draw(items)
+    codes = encode(run.model, probe, device=device, progress=False)
+    found = IntrinsicDimension(k=k)(Evidence(run.model, probe, codes))
+    return {MEAN: found.subtrahend, SAMPLED: found.minuend}
+
+
+def _asked_during_training(context: StudyContext, subject: Subject) -> dict[float, Values]:
+    """Figure 8.11: runs that end after more and more epochs are one training seen at those times."""
+    # The widest layers have 32,768 features.
+    options = {"items": context.pick(ITEMS[0], ITEMS[1] // 2), "k": K}
+    found: dict[float, Values] = {}
+    for count in context.pick(*EPOCHS):
+        sweep = Sweep(
+            subject.source,
+            {**settings_of(context), "monitor_every": 0, "epochs": count},
+            {"learning_rate": rate_of(context), "latents": context.pick(*LATENTS)},
+            OBJECTIVES.plain(VAES.objective),
+            {"seed": context.seed_list(*SEEDS)},
+        )
+        epochs = context.cut({"epochs": count}, data_name(subject.source))["epochs"]
+        found[epochs] = context.measured(context.runs(sweep), Measurement("layer-dimensions", _of_layers, options))
+    return found
+
+
+def _layer_cells(context: StudyContext, subject: Subject, during: dict[float, Values]) -> list[Cell]:
+    cells = []
+    for epochs, values in during.items():
+        for layer in values[0]:
+            own = [float("nan") if one[layer] is None else one[layer] for one in values]
+            cells.append(Cell.over(_of("8.11", subject, layer, context.pick(*LATENTS), epochs), own))
+    return cells
+
+
+def _of_layers(run: Run, data: Dataset, device: str, items: int, k: int) -> dict[str, float | None]:
+    """The dimension of each layer's activations of the same items; None where they do not vary."""
+    found: dict[str, float | None] = {}
+    for layer, values in activations(run.model, data, items=items, device=device).items():
+        try:
+            found[layer] = mle(neighbours(values, k, device), k, subsamples=1).dimension
+        except DataError:
+            found[layer] = None
+    return found
+
+
+def _of(figure: str, subject: Subject, part: str, latents: int, epochs: float | None = None) -> dict[str, Any]:
+    return {"figure": figure, "data": subject.label, "of": part, "latents": latents, "epochs": epochs}
+
+
+def _charts(cells: Sequence[Cell]) -> list[Lines]:
+    pages = (
+        (
+            "8.9",
+            "Dimension of mean and sampled codes",
+            "Source: they part where latents are no longer used.",
+            "latents",
+        ),
+        (
+            "8.10",
+            "Types of latents",
+            "Source: beyond some size, more latents are only more mixed and passive ones.",
+            "latents",
+        ),
+        (
+            "8.11",
+            "Dimension of each layer during training",
+            "Source: of models that do well, it does not change much after the first epoch.",
+            "epochs",
+        ),
+    )
+    charts = []
+    for figure, title, sentence, x in pages:
+        rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells if cell.of["figure"] == figure]
+        charts.append(Lines(title, sentence, rows, x, "value", "of", "data"))
+    return charts
+
+
+STUDIES: tuple[Study, ...] = (
+    Study(
+        "bonheme-figure8.4",
+        "Bonheme, Figure 8.4",
+        "How many dimensions do the data sets have, by maximum likelihood with 3 to 20 neighbours and by TwoNN?",
+        "The figure is a picture; the text gives 4, 11 and 22 for k = 20 as whole numbers. It names the averaging of "
+        "Levina and Bickel, its code has that of MacKay and Ghahramani: both are here, beside the same number. Each "
+        "repetition draws other items, where table D.4 has an anchor of 0.8 and 5 runs, and section 8.4.1 three.",
+        figure_8_4,
+    ),
+    Study(
+        "bonheme-figure8.9-8.11",
+        "Bonheme, Figures 8.9 to 8.11",
+        "Where do the dimensions of mean and sampled codes part, which latents are there then, and how early?",
+        "The figures are pictures, so no number stands beside ours. The epochs of figure 8.11 are not said; it takes "
+        f"5,000 items here, as the widest layers of {DSPRITES} have 32,768 features. The runs are those of figure 8.5.",
+        figures_8_9_to_8_11,
+    ),
+)

@@ -1,0 +1,112 @@
+"""A study as files: a page for people, its numbers as CSV, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vaescope.checks import without_infinities
+from vaescope.errors import ConfigurationError
+from vaescope.markup import Markup, element
+from vaescope.reporting import page, sections
+from vaescope.studies import Reproduction
+from vaescope.studies.charts import chart_of
+from vaescope.studies.pages.plots import plots_and_pictures
+from vaescope.tables import columns_of, csv_text, table
+
+FAR = 2.0  # published standard deviations up to which two numbers agree
+WITHIN, BEYOND = "within 2 sd", "beyond 2 sd"
+# Columns of a row that do not say what its number is of.
+VALUES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
+
+
+def study_page(plain: Mapping[str, Any]) -> str:
+    """The page of what `Reproduction.plain` gives: how the numbers compare, figures, what the source left open."""
+    plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
+    parts: list[tuple[str, str, Any]] = [("numbers", "Ours and the published", _numbers(plain["rows"]))]
+    if plots:
+        parts.append(("figures", "Figures", sections.plots(plots)))
+    if pictures:
+        parts.append(("pictures", "Pictures", element("div", *pictures, class_="plots")))
+    if plain["left_open"]:
+        parts.append(("left-open", "What the source left open", element("p", plain["left_open"])))
+    if plain["notes"]:
+        items = [element("li", note) for note in plain["notes"]]
+        parts.append(("notes", "Notes", element("ul", *items)))
+    facts = {"study": plain["study"], "source": plain["source"], "made by": ", ".join(plain["made_by"])}
+    return page.page(
+        f"{plain['study']}: {plain['source']}",
+        element("h1", f"vaescope reproduces {plain['source']}"),
+        element("p", f"{plain['summary']}.", class_="verdict"),
+        element("p", plain["question"]),
+        sections.facts(facts),
+        *[sections.section(*part) for part in parts],
+        navigation=[(identity, title) for identity, title, _ in parts],
+        plotly=bool(plots),
+    )
+
+
+def write_study(found: Reproduction, folder: str | Path) -> dict[str, Path]:
+    """Write NAME.html, NAME.csv and NAME.json into a folder, which is made where it is not there.
+
+    The name is the study's, with that of the data where only some were asked for: they have pages of their own.
+    """
+    place, name = make_output(folder), "-".join([found.study.name, *found.settings.data])
+    kept = json.dumps(without_infinities(found.plain()), indent=1, default=_plain_value, allow_nan=False)
+    texts = {"html": study_page(json.loads(kept)), "csv": csv_text(found.rows()), "json": f"{kept}\n"}
+    # Names have points of their own, so that a suffix is added, not put in place of another.
+    return {kind: page.write_page(place / f"{name}.{kind}", text) for kind, text in texts.items()}
+
+
+def make_output(folder: str | Path) -> Path:
+    """The folder, made where it is not there; or an error that says why it cannot be."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} must be a folder that can be written in, it cannot ({error.strerror}). Choose another folder."
+        ) from error
+    return Path(folder)
+
+
+def rows_for_people(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a reproduction as people read them: each number with its spread, and a word for how far they lie.
+
+    Columns that would be empty are left out.
+    """
+    readable = [_readable(row) for row in rows]
+    empty = [name for name in columns_of(readable) if all(row[name] in (None, "") for row in readable)]
+    return [{name: value for name, value in row.items() if name not in empty} for row in readable]
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    difference = row["difference_sd"]
+    seeds = row["seeds"] if row["ours"] is not None else None
+    return {
+        **{name: value for name, value in row.items() if name not in VALUES},
+        "ours": _with_spread(row["ours"], row["sd"]),
+        "seeds": seeds,
+        "published": _with_spread(row["published"], row["published_sd"]),
+        "difference in published sd": "" if difference is None else f"{difference:+.2f}",
+        "agreement": "" if difference is None else BEYOND if abs(difference) > FAR else WITHIN,
+        "note": row["note"],
+    }
+
+
+def _with_spread(value: float | None, spread: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if spread is None else f"{value:.4g} ± {spread:.2g}"
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    if not rows:
+        return element("p", "No number was measured, and none is published.")
+    return table(rows_for_people(rows), "Mean ± standard deviation over seeds, ours and the published numbers")
+
+
+def _plain_value(value: Any) -> Any:
+    """Numbers of numpy and torch as Python's; anything else as its text."""
+    return value.item() if hasattr(value, "item") else str(value)

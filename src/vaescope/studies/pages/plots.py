@@ -1,0 +1,210 @@
+"""Figures of studies drawn from their descriptions: lines, points and bars, matrices, histograms, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vaescope.markup import Markup, element
+from vaescope.reporting import Plot, downsample, heatmaps, pictures, style
+from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures
+from vaescope.studies.pages.panels import NARROW, empty_figure, name_axes, panels_for, where_is
+
+DENSE = 40  # points above which their marks are small
+MANY_TICKS = 8
+BLACK = "#000000"
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+PATTERNS = ("", "/", ".", "x", "\\", "-", "|", "+")
+
+Row = Mapping[str, Any]
+Groups = dict[Any, list[Row]]
+
+
+def chart_plot(chart: Lines | Matrix | Histograms) -> Plot:
+    """The figure of a description, with its numbers."""
+    if isinstance(chart, Matrix):
+        return _matrix(chart)
+    return _histograms(chart) if isinstance(chart, Histograms) else _lines(chart)
+
+
+def chart_section(chart: Pictures) -> Markup:
+    """Rows of items, each under its caption; a row that is too wide scrolls by itself, by keyboard too."""
+    rows = []
+    for caption, items in chart.strips:
+        shape = tuple(items.shape[1:])
+        shown = pictures.strip(items, (1, *shape) if len(shape) == 2 else shape, f"{chart.title}: {caption}")
+        box = element("div", shown, class_="scroll", tabindex=0, role="region", aria_label=caption)
+        rows.append(element("div", element("p", caption, class_="quiet"), box))
+    return element(
+        "figure", element("h3", chart.title), element("figcaption", chart.sentence), *rows, class_="plot strips"
+    )
+
+
+def plots_and_pictures(charts: Sequence[Chart]) -> tuple[list[Plot], list[Markup]]:
+    """All that is drawn, each kind in its order."""
+    plots = [chart_plot(chart) for chart in charts if not isinstance(chart, Pictures)]
+    return plots, [chart_section(chart) for chart in charts if isinstance(chart, Pictures)]
+
+
+def _lines(chart: Lines) -> Plot:
+    rows = [row for row in chart.rows if _can_be_drawn(row, chart)]
+    missing = len(chart.rows) - len(rows)
+    sentence = f"{chart.sentence} {_left_out(missing, chart)}" if missing else chart.sentence
+    if not rows:
+        return Plot(chart.title, sentence, empty_figure(), list(map(dict, chart.rows)))
+    panels = _grouped(rows, chart.panel)
+    # Every group has its look, also where a panel lacks it.
+    groups = list(_grouped(rows, chart.by))
+    names = [_name(chart.by, group) for group in groups]
+    colours = {group: style.CYCLE[number % len(style.CYCLE)] for number, group in enumerate(groups)}
+    marks = [str(mark) for mark in _grouped(chart.marks, "mark")]
+    figure = panels_for([_name(chart.panel, value) for value in panels] if chart.panel else [""], [*names, *marks])
+    is_category = not all(downsample.is_finite(row[chart.x]) for row in rows)
+    for place, (panel, own) in enumerate(panels.items()):
+        where = where_is(place, len(panels))
+        for group, members in _grouped(own, chart.by).items():
+            number = groups.index(group)
+            trace = _trace(chart, members, is_category, number, len(groups))
+            first = not any(one.legendgroup == str(number) for one in figure.data)
+            trace.update(name=names[number], legendgroup=str(number), showlegend=first)
+            figure.add_trace(trace, **where)
+        for mark in _grouped(chart.marks, chart.panel).get(panel, []):
+            colour = colours.get(mark.get(chart.by) if chart.by else None, BLACK)
+            first = not any(one.legendgroup == mark["mark"] for one in figure.layout.shapes)
+            figure.add_vline(mark[chart.x], **_upright(mark["mark"], colour, marks, first), **where)
+        figure.update_xaxes(**_axis([row[chart.x] for row in own], is_category, chart.log_x, chosen=True), **where)
+        figure.update_yaxes(**_axis([row[chart.y] for row in own], False, chart.log_y, chosen=False), nticks=6, **where)
+    name_axes(figure, len(panels), chart.x_title or _words(chart.x), chart.y_title or _words(chart.y))
+    return Plot(chart.title, sentence, figure, list(map(dict, chart.rows)))
+
+
+def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups: int) -> Any:
+    """The line, points or bars of one group, which differs from others by more than its colour."""
+    from plotly.graph_objects import Bar, Scatter
+
+    if chart.kind != "bars":
+        rows = [rows[place] for place in downsample.downsample([row[chart.y] for row in rows], downsample.MAX_POINTS)]
+    colour, symbol = style.CYCLE[number % len(style.CYCLE)], style.SYMBOLS[number % len(style.SYMBOLS)]
+    spread: list[Any] = [row.get(chart.sd) if chart.sd else None for row in rows]
+    has_spread = any(downsample.is_finite(value) for value in spread)
+    bars = (
+        [style.round_value(value) if downsample.is_finite(value) else None for value in spread] if has_spread else None
+    )
+    common: dict[str, Any] = {
+        "x": [str(row[chart.x]) if is_category else style.round_value(row[chart.x]) for row in rows],
+        "y": [style.round_value(row[chart.y]) for row in rows],
+        "error_y": {"type": "data", "array": bars, "width": 4, "thickness": 1.5, "color": colour} if bars else None,
+        "hovertemplate": _hover(chart, has_spread, groups > 1),
+    }
+    if chart.kind == "bars":
+        pattern = {"shape": PATTERNS[number % len(PATTERNS)], "fgcolor": colour, "bgcolor": "#ffffff", "size": 7}
+        if bars:  # on bars of their own colour they would be lost
+            common["error_y"]["color"] = BLACK
+        return Bar(**common, marker={"color": colour, "line": {"color": colour, "width": 1}, "pattern": pattern})
+    return Scatter(
+        **common,
+        mode="markers" if chart.kind == "points" else "lines+markers",
+        line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
+        marker={"color": colour, "symbol": symbol, "size": 6 if len(rows) > DENSE else 9},
+    )
+
+
+def _upright(mark: str, colour: str, marks: Sequence[str], first: bool) -> dict[str, Any]:
+    """The look of a mark: the colour of its group, a dash of its own, and its name once in the legend."""
+    line = {"color": colour, "width": 2, "dash": DASHES[1 + marks.index(mark) % (len(DASHES) - 1)]}
+    return {"line": line, "name": mark, "legendgroup": mark, "showlegend": first}
+
+
+def _hover(chart: Lines, has_spread: bool, has_groups: bool) -> str:
+    spread = " ± %{error_y.array:.3g}" if has_spread else ""
+    group = "%{fullData.name}<br>" if has_groups else ""
+    x_words, y_words = chart.x_title or _words(chart.x), chart.y_title or _words(chart.y)
+    return f"{group}{x_words} %{{x}}<br>{y_words} %{{y:.4g}}{spread}<extra></extra>"
+
+
+def _matrix(chart: Matrix) -> Plot:
+    matrix = np.asarray(chart.matrix, dtype=np.float64)
+    cells = [
+        {"row": row, "column": column, chart.of: float(value)}
+        for row, values in zip(chart.rows, matrix, strict=True)
+        for column, value in zip(chart.columns, values, strict=True)
+    ]
+    names = [str(name) for name in chart.rows], [str(name) for name in chart.columns]
+    figure = heatmaps.heatmap(matrix, *names, of=chart.of, largest=chart.largest) if cells else empty_figure()
+    return Plot(chart.title, chart.sentence, figure, cells)
+
+
+def _histograms(chart: Histograms) -> Plot:
+    from plotly.graph_objects import Bar
+
+    bins = [
+        {"group": name, "from": float(low), "to": float(high), "count": float(count)}
+        for name, (edges, counts) in chart.groups.items()
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    if not bins:
+        return Plot(chart.title, chart.sentence, empty_figure(), [])
+    figure = panels_for(list(chart.groups), [""])
+    for place, (edges, counts) in enumerate(chart.groups.values()):
+        low, high = np.asarray(edges[:-1], dtype=np.float64), np.asarray(edges[1:], dtype=np.float64)
+        bars = Bar(
+            x=[style.round_value(value) for value in (low + high) / 2],
+            y=[style.round_value(float(count)) for count in counts],
+            width=[style.round_value(value) for value in high - low],
+            customdata=[[f"{one:.4g} to {other:.4g}"] for one, other in zip(low, high, strict=True)],
+            marker={"color": style.CYCLE[0], "line": {"color": "#ffffff", "width": 0.5}},
+            hovertemplate="%{customdata[0]}: %{y:.4g}<extra></extra>",
+        )
+        figure.add_trace(bars, **where_is(place, len(chart.groups)))
+    figure.update_yaxes(nticks=4, rangemode="tozero")
+    figure.update_xaxes(nticks=6)
+    name_axes(figure, len(chart.groups), chart.x_title, "count")
+    return Plot(chart.title, chart.sentence, figure, bins)
+
+
+def _axis(values: Sequence[Any], is_category: bool, is_log: bool, *, chosen: bool) -> dict[str, Any]:
+    """The options of an axis; few values that were chosen, not measured, have a tick each on a logarithmic one."""
+    if is_category:
+        names = list(dict.fromkeys(str(value) for value in values))
+        shown = {"tickvals": names, "ticktext": [style.shorten(name, NARROW) for name in names]}
+        return {"type": "category", "autotickangles": [0, 90], **shown}
+    if not is_log:
+        return {"type": "linear"}
+    known = sorted(set(values))
+    if chosen and len(known) <= MANY_TICKS:
+        return {"type": "log", "tickvals": known, "ticktext": [f"{value:.3g}" for value in known]}
+    return {"type": "log", "tickformat": "~g"}
+
+
+def _grouped(rows: Sequence[Row], column: str | None) -> Groups:
+    """The rows by what a column says, in the order in which it does."""
+    groups: Groups = {}
+    for row in rows:
+        groups.setdefault(row.get(column) if column else None, []).append(row)
+    return groups
+
+
+def _can_be_drawn(row: Row, chart: Lines) -> bool:
+    x: Any = row.get(chart.x)
+    y: Any = row.get(chart.y)
+    if not downsample.is_finite(y) or x is None or (isinstance(x, float) and not downsample.is_finite(x)):
+        return False
+    return not (chart.log_y and y <= 0) and not (chart.log_x and downsample.is_finite(x) and x <= 0)
+
+
+def _left_out(missing: int, chart: Lines) -> str:
+    why = "not finite, or not positive on a logarithmic axis" if chart.log_x or chart.log_y else "not finite"
+    return f"Left out: {'1 value that is' if missing == 1 else f'{missing} values that are'} {why}."
+
+
+def _name(column: str | None, value: Any) -> str:
+    """A value as legends have it; a number with what it is of."""
+    if downsample.is_finite(value):
+        return f"{_words(column or '')} {value:g}".strip()
+    return str(value)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

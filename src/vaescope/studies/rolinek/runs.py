@@ -1,0 +1,276 @@
+"""What Rolinek et al. train in section 5 (settings of supplement B.4), and what is measured of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vaescope.data import Dataset
+from vaescope.encoding import distance_to_orthogonality, encode
+from vaescope.errors import DataError
+from vaescope.metrics import neighbours
+from vaescope.runs import MeasurementSpec, Run
+from vaescope.studies.context import StudyContext
+from vaescope.studies.requests import Measurement, StudyRun
+from vaescope.sweeps import Sweep
+
+BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
+BERNOULLI = ", Bernoulli pixels"
+# Models that differ in the weight of the rate alone train together; the settings are what makes the others.
+GROUPS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+    ((BETA_VAE, VAE), {}),
+    ((AE,), {"model": "autoencoder"}),
+    ((SIGMA,), {"posterior": "full"}),
+)
+SEEDS = 2, 10
+JACOBIANS = 100, 1000  # items at which DtO is taken
+DTO, DISENTANGLEMENT = "DtO", "Disent."
+SQUARE = (True, True)
+SPRITES = (False, True, True, True, True)  # the shape is a class
+
+
+@dataclass(frozen=True)
+class Task:
+    """One data set of the tables, with the net and the training that it is given.
+
+    Attributes:
+        label: Its name in the tables.
+        source: What `open_dataset` takes.
+        models: Those that are compared on it.
+        beta: The weight of the rate in all models but the VAE.
+        regime_beta: The weight in the study of the regime.
+        continuous: For each factor that varies whether the score takes it as a number rather than a class; empty
+            where there are none.
+    """
+
+    label: str
+    source: Any
+    models: tuple[str, ...]
+    latents: int
+    rate: float
+    beta: float
+    regime_beta: float
+    settings: Mapping[str, Any] = field(repr=False)
+    continuous: tuple[bool, ...] = ()
+
+    def sweep(self, grid: Mapping[str, Any], source: Any = None, **settings: Any) -> Sweep:
+        """The runs of the task over a grid; without a weight in it, they have the task's own."""
+        return Sweep(
+            self.source if source is None else source,
+            {**self.settings, **settings},
+            {"latents": self.latents, "learning_rate": self.rate},
+            {"name": "beta", "beta": self.beta},
+            grid,
+            MeasurementSpec(items=1000),
+        )
+
+    def runs(self, context: StudyContext) -> dict[str, list[StudyRun]]:
+        """The runs of every model that is compared, one for each seed."""
+        seeds = context.seed_list(*SEEDS)
+        found: dict[str, list[StudyRun]] = {}
+        for together, settings in GROUPS:
+            models = [model for model in together if model in self.models]
+            betas = [1.0 if model == VAE else self.beta for model in models]
+            if models:
+                runs = context.runs(self.sweep({"objective.beta": betas, "seed": seeds}, **settings))
+                found |= {model: runs[len(seeds) * at :][: len(seeds)] for at, model in enumerate(models)}
+        return {model: found[model] for model in self.models}
+
+    def with_bernoulli(self) -> Task:
+        """The same task with Bernoulli pixels in place of the squared error."""
+        return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
+
+    def in_regime(self, context: StudyContext, sizes: Sequence[int]) -> list[list[StudyRun]]:
+        """The runs of the study of the regime for each number of latents, one for each seed."""
+        seeds = context.seed_list(*SEEDS)
+        grid = {"objective.beta": [self.regime_beta], "latents": list(sizes), "seed": seeds}
+        runs = context.runs(self.sweep(grid))
+        return [runs[len(seeds) * at :][: len(seeds)] for at in range(len(sizes))]
+
+    def scores(self, context: StudyContext) -> Measurement:
+        """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1), of held-out items."""
+        options = {
+            "items": context.pick(1000, 5000),
+            "jacobians": context.pick(*JACOBIANS),
+            "continuous": list(self.continuous),
+        }
+        return Measurement("orthogonality", _scores, options)
+
+
+def _scores(
+    run: Run, data: Dataset, device: str, items: int, jacobians: int, continuous: list[bool]
+) -> dict[str, float]:
+    some = data.split(run.configuration.split.held_out)[1].draw(items)
+    model = run.model.to(device)
+    codes = encode(model, some, progress=False)
+    found = {DTO: distance_to_orthogonality(model, codes, items=jacobians).score}
+    if continuous:
+        found[DISENTANGLEMENT] = neighbours(codes.mean, _factors(some, tuple(continuous))).score
+    return found
+
+
+def _delta_kl(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    """The relative error of the regime's KL (eq. 30) at every step that was monitored."""
+    rows = [row for row in run.history if row["split"] == "probe"]
+    return {
+        "steps": [row["step"] for row in rows],
+        "delta_kl": [row["delta_kl"] for row in rows],
+        "of": run.configuration.plan.steps,
+    }
+
+
+DELTA_KL = Measurement("delta-kl", _delta_kl)
+
+
+def task(context: StudyContext, label: str) -> Task | None:
+    """The task with this label at a scale; None, with a note, where its data are not there."""
+    found = context.pick(QUICK, PAPER)[label]
+    source = dict(found.source) if isinstance(found.source, Mapping) else {"name": found.source}
+    return None if context.open(source.pop("name"), **source) is None else found
+
+
+def tasks(context: StudyContext) -> list[Task]:
+    """All tasks whose data are there; at the quick scale, small digits stand in for MNIST where that is missing."""
+    labels = list(context.pick(QUICK, PAPER))
+    found = [one for label in labels if label != DIGITS and (one := task(context, label)) is not None]
+    if DIGITS in labels and not context.settings.data and all(one.label != MNIST for one in found):
+        context.note(f"{DIGITS} (8 x 8 pixels) stand in for {MNIST}.")
+        found += [one for one in [task(context, DIGITS)] if one is not None]
+    return found
+
+
+def _factors(items: Dataset, continuous: tuple[bool, ...]) -> Float[Tensor, "items factors"]:
+    """The factors that vary; numbers lie between whole ones, by which the metric tells them from classes."""
+    factors, table = items.factors, items.factor_table
+    if factors is None or table is None:
+        raise DataError(f"the disentanglement score needs factors, {items.name} has none.")
+    varying = [place for place, size in enumerate(table.sizes) if size > 1]
+    return factors[:, varying].double() + 0.5 * torch.tensor(continuous)
+
+
+def _looked_at(every: int, held_out: float | int, variance: float = 0.5, **settings: Any) -> dict[str, Any]:
+    """Settings of training that is looked at so often.
+
+    With a variance of 1/2, minus the log-likelihood is the summed squared error, but for a constant.
+    """
+    often = {"log_every": every, "monitor_every": every, "evaluate_every": 20 * every}
+    likelihood = {"name": "gaussian", "variance": variance}
+    return {"likelihood": likelihood, "batch": 64, "held_out": held_out, **often, **settings}
+
+
+def _mlp(encoder: tuple[int, ...], decoder: tuple[int, ...], activation: str = "relu") -> dict[str, Any]:
+    widths = {"encoder_widths": encoder, "decoder_widths": decoder}
+    return {"name": "mlp", **widths, "encoder_activation": activation, "decoder_activation": "tanh"}
+
+
+LINEAR, NONLINEAR, MNIST, FASHION = "Synth. Lin.", "Synth. Non-Lin.", "MNIST", "fMNIST"
+FULL_SPRITES, SMALL_SPRITES, DIGITS = "dSprites", "dSprites (small)", "Digits"
+_FACTORED, _PLAIN = (BETA_VAE, AE, SIGMA), (VAE, AE, SIGMA)
+_ALL_MNIST, _ALL_FASHION = {"name": "mnist", "part": "all"}, {"name": "fashion-mnist", "part": "all"}
+_PICTURES: dict[str, Any] = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
+_FEW = {"items": 5000}
+
+
+def _by_label(*given: Task) -> dict[str, Task]:
+    return {one.label: one for one in given}
+
+
+PAPER = _by_label(
+    Task(
+        FULL_SPRITES,
+        "dsprites",
+        (BETA_VAE, VAE, AE, SIGMA),
+        5,
+        1e-2,
+        4.0,
+        4.0,
+        _looked_at(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
+        SPRITES,
+    ),
+    Task(
+        LINEAR,
+        "synthetic-linear",
+        _FACTORED,
+        2,
+        1e-3,
+        1e-4,
+        1e-4,
+        _looked_at(500, 0.2, net="affine", epochs=600),
+        SQUARE,
+    ),
+    Task(
+        NONLINEAR,
+        "synthetic-nonlinear",
+        _FACTORED,
+        2,
+        1e-3,
+        1e-3,
+        1e-3,
+        _looked_at(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
+        SQUARE,
+    ),
+    Task(MNIST, _ALL_MNIST, _PLAIN, 6, 1e-2, 1.0, 1.0, _looked_at(500, 10_000, epochs=400, **_PICTURES)),
+    Task(FASHION, _ALL_FASHION, _PLAIN, 6, 1e-2, 1.0, 1.0, _looked_at(500, 10_000, epochs=500, **_PICTURES)),
+)
+# Short training on few items finds the orthogonal decoder only with more weight on the rate, which is what favours it,
+# and the regime, which is about small variances, only with less.
+QUICK = _by_label(
+    Task(
+        SMALL_SPRITES,
+        "dsprites-small",
+        (),
+        5,
+        3e-2,
+        4.0,
+        0.3,
+        _looked_at(20, 0.2, net=_mlp((10,), (10,)), optimiser="adagrad", batch=32, steps=160),
+        SPRITES,
+    ),
+    Task(
+        LINEAR,
+        {"name": "synthetic-linear", **_FEW},
+        _FACTORED,
+        2,
+        5e-2,
+        1e-1,
+        1e-2,
+        _looked_at(50, 0.2, net="affine", steps=600),
+        SQUARE,
+    ),
+    Task(
+        NONLINEAR,
+        {"name": "synthetic-nonlinear", **_FEW},
+        _FACTORED,
+        2,
+        1e-2,
+        3e-2,
+        1e-3,
+        _looked_at(50, 0.2, net=_mlp((20, 10), (20, 10), "tanh"), steps=400),
+        SQUARE,
+    ),
+    Task(
+        MNIST,
+        _ALL_MNIST,
+        _PLAIN,
+        6,
+        3e-2,
+        1.0,
+        0.1,
+        _looked_at(20, 10_000, net=_mlp((48,), (48, 48)), optimiser="adagrad", steps=160),
+    ),
+    Task(
+        DIGITS,
+        "digits",
+        _PLAIN,
+        6,
+        3e-2,
+        1.0,
+        0.1,
+        _looked_at(20, 0.2, 0.15, net=_mlp((64,), (64, 64)), optimiser="adagrad", steps=200),
+    ),
+)
