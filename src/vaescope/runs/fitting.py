@@ -138,7 +138,7 @@ def fit_many(
 
     Args:
         data: A name, a path, an array or a data set.
-        members: What each model has of its own.
+        members: Latents, objective, learning rate and seed of each model.
 
     The other options are those of `FitOptions`, which documents them.
     """
