@@ -80,7 +80,7 @@ WRONG = {
     "no such latent": (["RUN", "--keep", "3"], "whole numbers from 0 to 2"),
     "negative": (["RUN", "--keep", "-1"], "whole numbers from 0 to 2"),
     "no number": (["RUN", "--keep", "0,b"], "--keep"),
-    "other shape": (["RUN", "--data", "pinwheel"], "must have items of the shape"),
+    "other shape": (["RUN", "--data", "pinwheel"], "must have items of shape"),
     "one item": (["RUN", "--items", "1"], "items"),
     "wrong alpha": (["RUN", "--alpha", "1"], "alpha must lie strictly between 0 and 0.5"),
 }
