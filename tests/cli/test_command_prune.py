@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,29 +80,22 @@ WRONG = {
     "no such latent": (["RUN", "--keep", "3"], "whole numbers from 0 to 2"),
     "negative": (["RUN", "--keep", "-1"], "whole numbers from 0 to 2"),
     "no number": (["RUN", "--keep", "0,b"], "--keep"),
-    "other shape": (["RUN", "--data", "pinwheel"], "must have items of the shape"),
+    "other shape": (["RUN", "--data", "pinwheel"], "must have items of shape"),
     "one item": (["RUN", "--items", "1"], "items"),
-    "wrong alpha": (["RUN", "--alpha", "1"], "alpha must lie strictly between 0 and 0.5"),
+    "wrong alpha": (["RUN", "--alpha", "1"], "alpha.*0.5"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_one_line_and_exit_code_2(
+def test_wrong_input_is_named_and_changes_nothing(
     arguments: list[str],
     words: str,
     run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    refused: Callable[..., str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = sorted(path.name for path in run.path.parent.iterdir())
-    monkeypatch.setattr(sys, "argv", ["vaescope", "prune", *(str(run.path) if a == "RUN" else a for a in arguments)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    captured = capsys.readouterr()
-    assert (end.value.code, captured.out) == (2, "")
-    assert captured.err.startswith("error: ")
-    assert captured.err.count("\n") == 1
-    assert re.search(words, captured.err), captured.err
+    assert re.search(words, refused("prune", *(run.path if word == "RUN" else word for word in arguments)))
     assert sorted(path.name for path in run.path.parent.iterdir()) == before

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from reference import reference_orthogonality
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics import Decoder
+from vaescope.metrics import DecoderFunction
 from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
 
 
@@ -167,7 +167,7 @@ def test_a_condition_is_passed_with_the_code_of_its_item() -> None:
 
     matrices = [np.array([[1, 0], [share, 1], [0, 0]]) for share in conditions[:, 0].tolist()]
     expected = [reference_orthogonality.distance(matrix) for matrix in matrices]
-    decoder = Decoder(function, conditions)
+    decoder = DecoderFunction(function, conditions)
     assert distance_to_orthogonality(decoder, codes).score == pytest.approx(np.mean(expected), abs=1e-9)
     some = {distance_to_orthogonality(decoder, codes, items=1, seed=seed).score for seed in range(20)}
     assert sorted(some) == pytest.approx(sorted(expected), abs=1e-9)
@@ -177,7 +177,7 @@ def test_a_condition_is_passed_with_the_code_of_its_item() -> None:
 
 def test_latents_that_a_decoder_does_not_use_are_left_out() -> None:
     matrix = np.random.default_rng(0).standard_normal((9, 4))
-    found = distance_to_orthogonality(Decoder(affine(matrix), latents=(0, 3)), np.zeros((3, 4)))
+    found = distance_to_orthogonality(DecoderFunction(affine(matrix), latents=(0, 3)), np.zeros((3, 4)))
     assert found.score == pytest.approx(reference_orthogonality.distance(matrix[:, [0, 3]]), abs=1e-9)
     assert found.latents == (0, 3)
 

@@ -12,13 +12,22 @@ import torch
 
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.metrics import METRICS, Decoder, MetricInputs, MetricOptions, RawScore, Score, evaluate, measure_all
+from vaescope.metrics import (
+    METRICS,
+    DecoderFunction,
+    MetricInputs,
+    MetricOptions,
+    RawScore,
+    Score,
+    evaluate,
+    measure_all,
+)
 from vaescope.metrics.registry import check_metrics
 
 ITEMS = 240
 MEANS = torch.from_numpy(np.random.default_rng(0).normal(size=(ITEMS, 3)))
 LABELS = torch.arange(ITEMS) % 3
-DECODER = Decoder(lambda z: z @ torch.ones(3, 5, dtype=torch.float64))
+DECODER = DecoderFunction(lambda z: z @ torch.ones(3, 5, dtype=torch.float64))
 
 
 def codes(labels: torch.Tensor | None) -> Representation:

@@ -15,7 +15,7 @@ from vaescope.data import Dataset
 from vaescope.data.arrays import from_array
 from vaescope.runs import Run
 from vaescope.sizing import downstream
-from vaescope.sizing.downstream import Prediction, Target, score, targets_of
+from vaescope.sizing.downstream import Prediction, PredictionTarget, score, targets_of
 
 NOISE = np.random.default_rng(0)
 CLUSTER = NOISE.integers(0, 3, 400)
@@ -81,13 +81,13 @@ def test_noise_predicts_as_well_as_the_majority_guess(encoded: list[np.ndarray])
 
 
 def test_the_majority_guess_is_the_commonest_value_that_was_learned() -> None:
-    assert Target(np.array([1, 1, 0]), np.array([0, 0, 0, 1])).majority == 0.25
+    assert PredictionTarget(np.array([1, 1, 0]), np.array([0, 0, 0, 1])).majority == 0.25
 
 
 def test_rare_classes_do_not_spoil_the_trees() -> None:
     codes = np.random.default_rng(0).normal(size=(6000, 3))
     bins = np.clip((codes[:, 0] * 10 / 6 + 5).astype(int), 0, 9)
-    assert score(codes[:4000], codes[4000:], Target(bins[:4000], bins[4000:])) > 0.95
+    assert score(codes[:4000], codes[4000:], PredictionTarget(bins[:4000], bins[4000:])) > 0.95
 
 
 @pytest.mark.parametrize(("items", "learned", "tested"), [(1000, 300, 100), (60, 60, 30), (2, 2, 1)])

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -482,7 +483,8 @@ def test_systems_without_affinity_or_signal_masks_can_run_sweeps(
 ) -> None:
     # macOS has no sched_getaffinity, Windows neither that nor pthread_sigmask.
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.delattr(signal, "pthread_sigmask", raising=False)
+    # Only for the engine: multiprocessing decided on its own when it was imported.
+    monkeypatch.setattr("vaescope.sweeps.engines.local.signal", SimpleNamespace(SIGINT=signal.SIGINT))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert available_cores() == 2
     jobs = make_jobs(digits({"batch": [8, 16]}))

@@ -15,7 +15,7 @@ from vaescope.encoding.adapters import adapt
 from vaescope.encoding.encode import encode
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.likelihoods.bernoulli import BernoulliDistribution
-from vaescope.metrics import Decoder, FactorGrid, Score
+from vaescope.metrics import DecoderFunction, FactorGrid, Score
 from vaescope.metrics import column_orthogonality as column_orthogonality_of_decoder
 from vaescope.metrics import distance_to_orthogonality as distance_to_orthogonality_of_decoder
 from vaescope.models.latent_model import LatentModel
@@ -23,7 +23,7 @@ from vaescope.models.latent_model import LatentModel
 OUTPUTS = ("mean", "logits")
 
 
-def decoder_of(model: object, data: Dataset | None = None, *, of: str = "mean") -> Decoder | None:
+def decoder_of(model: object, data: Dataset | None = None, *, of: str = "mean") -> DecoderFunction | None:
     """The decoder of a `LatentModel` as a function of codes; None for anything else.
 
     Args:
@@ -50,7 +50,7 @@ def decoder_of(model: object, data: Dataset | None = None, *, of: str = "mean") 
     if data is None and model.condition is not None:
         raise DataError("a conditional decoder needs the items whose codes are decoded. Pass data.")
     conditions = None if data is None else conditions_of(model, data)
-    return Decoder(decode, conditions, tuple(mask.nonzero()[:, 0].tolist()), mask, of)
+    return DecoderFunction(decode, conditions, tuple(mask.nonzero()[:, 0].tolist()), mask, of)
 
 
 def distance_to_orthogonality(
@@ -125,7 +125,7 @@ def _as_dataset(codes: Representation) -> Dataset:
 
 def _decoder_and_codes(
     model: nn.Module, data: DataLike | Representation, of: str, items: int, seed: int
-) -> tuple[Decoder, Representation]:
+) -> tuple[DecoderFunction, Representation]:
     if isinstance(data, Representation):
         conditional = isinstance(model, LatentModel) and model.condition is not None
         codes, encoded = data, _as_dataset(data) if conditional else None

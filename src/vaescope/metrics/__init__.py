@@ -2,7 +2,7 @@
 
 from vaescope.metrics.beta_vae import beta_vae
 from vaescope.metrics.dci import dci
-from vaescope.metrics.decoders import Decoder
+from vaescope.metrics.decoders import DecoderFunction
 from vaescope.metrics.factor_vae import factor_vae
 from vaescope.metrics.inputs import MetricInputs, metric_inputs
 from vaescope.metrics.irs import irs
@@ -22,7 +22,7 @@ from vaescope.metrics.udr import udr
 
 __all__ = [
     "METRICS",
-    "Decoder",
+    "DecoderFunction",
     "FactorGrid",
     "Meaning",
     "Measurements",

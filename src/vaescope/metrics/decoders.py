@@ -21,7 +21,7 @@ MAX_JACOBIAN_ENTRIES = 2**22  # held at once
 
 
 @dataclass(frozen=True)
-class Decoder:
+class DecoderFunction:
     """A function from a batch of codes to a batch of items, and what it needs to run.
 
     Attributes:
@@ -39,9 +39,9 @@ class Decoder:
     output: str = "output"
 
     @classmethod
-    def of(cls, decoder: Decoder | Callable[[Tensor], Tensor]) -> Decoder:
+    def of(cls, decoder: DecoderFunction | Callable[[Tensor], Tensor]) -> DecoderFunction:
         """A decoder from any function of codes; a module works in the type of its parameters."""
-        if isinstance(decoder, Decoder):
+        if isinstance(decoder, DecoderFunction):
             return decoder
         if not callable(decoder):
             raise DataError(f"decoder must be a function from codes to items, got {type(decoder).__name__}.")
@@ -77,11 +77,14 @@ class JacobianProducts:
 
 @torch.no_grad()
 def jacobian_products(
-    decoder: Decoder | Callable[[Tensor], Tensor], codes: CodesLike, items: int, seed: int
+    decoder: DecoderFunction | Callable[[Tensor], Tensor], codes: CodesLike, items: int, seed: int
 ) -> JacobianProducts:
     """J^T J at the means of at most `items` codes, drawn by `seed`, a few at a time."""
     whole_number("items", items, 1)
-    decoder, table = Decoder.of(decoder), as_table(codes.mean if isinstance(codes, Representation) else codes, "codes")
+    decoder, table = (
+        DecoderFunction.of(decoder),
+        as_table(codes.mean if isinstance(codes, Representation) else codes, "codes"),
+    )
     if decoder.conditions is not None and len(decoder.conditions) != len(table):
         raise DataError(
             f"a conditional decoder needs one condition for each code, got {len(decoder.conditions)} conditions and "
@@ -107,7 +110,7 @@ def jacobian_products(
 
 
 def _columns(
-    decoder: Decoder,
+    decoder: DecoderFunction,
     z: Float[Tensor, "items latents"],
     rows: Int[np.ndarray, "items"],
     directions: Float[Tensor, "kept latents"],

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import DataError
-from vaescope.metrics.decoders import MAX_JACOBIAN_ENTRIES, Decoder, JacobianProducts, jacobian_products
+from vaescope.metrics.decoders import MAX_JACOBIAN_ENTRIES, DecoderFunction, JacobianProducts, jacobian_products
 from vaescope.metrics.inputs import CodesLike
 from vaescope.metrics.registry import METRICS
 from vaescope.metrics.score import NORMAL_95, Score
@@ -30,7 +30,7 @@ Products = Float[np.ndarray, "items latents latents"]
     decoder=True,
 )
 def distance_to_orthogonality(
-    decoder: Decoder | Callable[[Tensor], Tensor],
+    decoder: DecoderFunction | Callable[[Tensor], Tensor],
     codes: CodesLike,
     *,
     items: int = 1000,
@@ -43,8 +43,8 @@ def distance_to_orthogonality(
     orthogonal to those of all others. Where V is not unique, as for columns of zeros, it is aligned with the axes.
 
     Args:
-        decoder: Any function from a batch of codes to a batch of items, or a `Decoder`; for one of our models use
-            `vaescope.encoding.distance_to_orthogonality`.
+        decoder: Any function from a batch of codes to a batch of items, or a `DecoderFunction`; for one of our models
+            use `vaescope.encoding.distance_to_orthogonality`.
         codes: A `Representation`, whose means are taken, or an array, items x latents.
         items: Maximum number of items, drawn by `seed`.
         draws: Number of random decoders from which the parts `baseline` and `baseline_spread` are computed. The part
@@ -66,7 +66,7 @@ def distance_to_orthogonality(
     decoder=True,
 )
 def column_orthogonality(
-    decoder: Decoder | Callable[[Tensor], Tensor],
+    decoder: DecoderFunction | Callable[[Tensor], Tensor],
     codes: CodesLike,
     *,
     items: int = 1000,

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, VaescopeError, unknown_name
-from vaescope.metrics.decoders import Decoder
+from vaescope.metrics.decoders import DecoderFunction
 from vaescope.metrics.inputs import TypesLike
 from vaescope.metrics.score import MetricOptions, Score, evaluate
 from vaescope.progress import progress_bar
@@ -75,7 +75,7 @@ def measure_all(
     codes: Representation,
     *,
     names: Sequence[str] | None = None,
-    decoder: Decoder | None = None,
+    decoder: DecoderFunction | None = None,
     exclude: str | None = None,
     types: TypesLike = None,
     seed: int = 0,
@@ -123,7 +123,7 @@ def check_metrics(wanted: Sequence[str], varying_factors: int, data: str) -> Non
             )
 
 
-def _score(entry: MetricEntry, codes: Representation, decoder: Decoder | None, options: MetricOptions) -> Score:
+def _score(entry: MetricEntry, codes: Representation, decoder: DecoderFunction | None, options: MetricOptions) -> Score:
     if entry.decoder:
         if decoder is None:
             raise ConfigurationError(f"{entry.name} needs a decoder, and these are codes alone. Pass a run or a model.")

@@ -9,6 +9,7 @@ the other, then come before or after the product.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -64,16 +65,16 @@ def patches(
     x: Float[Tensor, "batch height width channels"], kernel: int
 ) -> Float[Tensor, "batch half_height half_width patch"]:
     """Every kernel x kernel window at stride 2, zero-padded, as one row (row, column, channel)."""
-    rows: Tensor = _Patches.apply(x, kernel)
-    return rows
+    gather: Callable[[Tensor, int], Tensor] = _Patches.apply
+    return gather(x, kernel)
 
 
 def overlap_add(
     columns: Float[Tensor, "batch height width patch"], kernel: int
 ) -> Float[Tensor, "batch double_height double_width channels"]:
     """The adjoint of `patches`: every row is added to its window."""
-    images: Tensor = _OverlapAdd.apply(columns, kernel)
-    return images
+    add: Callable[[Tensor, int], Tensor] = _OverlapAdd.apply
+    return add(columns, kernel)
 
 
 def _gather(x: Tensor, kernel: int) -> Tensor:

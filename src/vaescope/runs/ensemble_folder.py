@@ -59,6 +59,6 @@ def _ensembles(runs: Path) -> list[tuple[Path, list[str]]]:
 def _is_complete(run: Path) -> bool:
     """Whether run.json says so; a damaged one does not, and is named when it is opened."""
     try:
-        return json.loads((run / RUN_FILE).read_bytes())["status"] == COMPLETE
+        return bool(json.loads((run / RUN_FILE).read_bytes())["status"] == COMPLETE)
     except (OSError, ValueError, KeyError, TypeError):
         return False

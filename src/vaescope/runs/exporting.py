@@ -219,7 +219,7 @@ def _content(model: LatentModule, part: _Part) -> bytes:
     graph = written.graph
     for noted in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
         noted.ClearField("metadata_props")
-    return written.SerializeToString()
+    return bytes(written.SerializeToString())
 
 
 def _portable(model: LatentModule) -> LatentModule:

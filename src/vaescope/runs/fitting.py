@@ -70,10 +70,33 @@ def fit(
     Args:
         data: A name, a path, an array or a data set.
         latents: Number of latents.
-        objective: Default: `Beta()`. Like all parts: a name, a table {"name": ..., option: ...}, or an object.
-        learning_rate, seed: Of this model.
+        objective: Default: `Beta()`, the ELBO. As every part, it is a name, a table {"name": ..., option: value}, or an
+            instance.
+        learning_rate: Learning rate of the optimiser.
+        seed: Seed of the initial weights, the batches and the noise.
+        model: Default: 'vae'.
+        net: Default: 'conv' for images of at least 16 x 16 pixels, else 'mlp'.
+        posterior: Default: 'deterministic' for an autoencoder, else 'diagonal'.
+        prior: Default: 'conditional' for an identifiable model, else 'standard'.
+        likelihood: Default: 'bernoulli' for images, else 'gaussian' with a learned variance.
+        initialisation: Default: chosen by the model.
+        optimiser: Default: 'adam'.
+        batch: Items in a batch.
+        steps, epochs: Length of training; give one of them. Default: 5000 steps.
+        precision: 'float32', 'float64', 'tf32' or 'bfloat16'.
+        log_every, evaluate_every: Steps between rows of the history. Default: about a fiftieth and a tenth of training.
+        evaluation_items: Maximum number of held-out items to evaluate.
+        monitor_every: Steps between probes of the types of latents, 0 for none. Default: 200, and at most 300 probes.
+        monitor_items: Maximum number of items of a probe.
+        held_out: Share (float) or number (int) of items held out for evaluation; 0 for none.
+        split_seed: Seed that draws the held-out items.
+        device: Default: 'cuda' if there is a GPU, else 'cpu'.
+        runs: Folder that holds the runs.
+        progress: Whether to show a progress bar. Default: on a terminal only.
+        checkpoint_seconds: Time between checkpoints.
 
-    The other options are those of `FitOptions`, which documents them.
+    Returns:
+        The run, with its model, history and settings.
     """
     member = Member(latents, Beta() if objective is None else OBJECTIVES.resolve(objective), learning_rate, seed)
     (run,) = fit_many(
@@ -138,9 +161,9 @@ def fit_many(
 
     Args:
         data: A name, a path, an array or a data set.
-        members: What each model has of its own.
+        members: Latents, objective, learning rate and seed of each model.
 
-    The other options are those of `FitOptions`, which documents them.
+    The other keywords are those of `fit`.
     """
     # Every keyword is a field of FitOptions, under the same name and with the same default.
     options = FitOptions(

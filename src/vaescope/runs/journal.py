@@ -40,7 +40,7 @@ class Journal:
             ) from error
 
     def rows(self) -> list[Table]:
-        """All complete rows; a last line that a crash cut short is left out."""
+        """All complete rows; without a last line that a crash cut short."""
         if not self.path.is_file():
             return []
         lines = self.path.read_bytes().split(b"\n")

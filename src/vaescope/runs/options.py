@@ -34,29 +34,7 @@ CHECK_CHUNK = 4096  # items
 class FitOptions:
     """Everything `fit` can be asked for, apart from the data and the members.
 
-    A part is a name, a table `{"name": ..., option: value}`, or an instance of its class.
-
-    Attributes:
-        model: Default: 'vae'.
-        net: Default: 'conv' for images of at least 16 x 16 pixels, else 'mlp'.
-        posterior: Default: 'deterministic' for an autoencoder, else 'diagonal'.
-        prior: Default: 'conditional' for an identifiable model, else 'standard'.
-        likelihood: Default: 'bernoulli' for images, else 'gaussian' with a learned variance.
-        initialisation: Default: chosen by the model.
-        optimiser: Default: 'adam'.
-        batch: Items in a batch.
-        steps, epochs: Length of training; give one of them. Default: 5000 steps.
-        precision: 'float32', 'float64', 'tf32' or 'bfloat16'.
-        log_every, evaluate_every: Steps between rows of the history. Default: about a fiftieth and a tenth of training.
-        evaluation_items: Maximum number of held-out items to evaluate.
-        monitor_every: Steps between probes of the types of latents, 0 for none. Default: 200, and at most 300 probes.
-        monitor_items: Maximum number of items of a probe.
-        held_out: Share (float) or number (int) of items held out for evaluation; 0 for none.
-        split_seed: Seed that draws the held-out items.
-        device: Default: 'cuda' if there is a GPU, else 'cpu'.
-        runs: Folder that holds the runs.
-        progress: Whether to show a progress bar. Default: on a terminal only.
-        checkpoint_seconds: Time between checkpoints.
+    The fields are the keywords of `fit`, which documents them.
     """
 
     model: str | Mapping[str, object] = "vae"

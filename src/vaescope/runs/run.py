@@ -14,6 +14,7 @@ from vaescope.markup import element
 from vaescope.models import LatentModule
 from vaescope.notebook import render_view
 from vaescope.objectives.strengths import strengths_in_use
+from vaescope.runs.columns import Row
 from vaescope.runs.configuration import Configuration, missing_variants
 from vaescope.runs.ensemble_folder import ensemble_of
 from vaescope.runs.journal import Journal, member_rows
@@ -32,7 +33,7 @@ from vaescope.runs.record import (
     RunRecord,
     Table,
 )
-from vaescope.runs.rows import DAMAGE, Row, kept_row, summary_row
+from vaescope.runs.rows import DAMAGE, kept_row, summary_row
 from vaescope.tables import table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 

@@ -30,7 +30,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Target:
+class PredictionTarget:
     """A factor or label: its values for the training and the test items."""
 
     learned: np.ndarray
@@ -47,7 +47,7 @@ class Target:
         values, counts = np.unique(self.learned, return_counts=True)
         return float((self.tested == values[counts.argmax()]).mean())
 
-    def repeats(self, other: Target) -> bool:
+    def repeats(self, other: PredictionTarget) -> bool:
         """Whether both hold the same values."""
         return np.array_equal(self.learned, other.learned) and np.array_equal(self.tested, other.tested)
 
@@ -80,21 +80,23 @@ def predict(
     return Prediction(tuple(targets), tuple(accuracies), fmean(target.majority for target in targets.values()))
 
 
-def targets_of(learning: Dataset, testing: Dataset) -> dict[str, Target]:
+def targets_of(learning: Dataset, testing: Dataset) -> dict[str, PredictionTarget]:
     """The factors and labels that vary among the training items."""
-    targets: dict[str, Target] = {}
+    targets: dict[str, PredictionTarget] = {}
     if learning.factor_table is not None and learning.factors is not None and testing.factors is not None:
         tables = zip(learning.factors.numpy().T, testing.factors.numpy().T, strict=True)
-        targets = {name: Target(*values) for name, values in zip(learning.factor_table.names, tables, strict=True)}
+        targets = {
+            name: PredictionTarget(*values) for name, values in zip(learning.factor_table.names, tables, strict=True)
+        }
     if learning.labels is not None and testing.labels is not None:
-        label = Target(learning.labels.cpu().numpy(), testing.labels.cpu().numpy())
+        label = PredictionTarget(learning.labels.cpu().numpy(), testing.labels.cpu().numpy())
         # Some data sets repeat one of their factors as the label.
         if not any(label.repeats(target) for target in targets.values()):
             targets["label" if "label" not in targets else "class label"] = label
     return {name: target for name, target in targets.items() if target.classes > 1}
 
 
-def score(learned: np.ndarray, tested: np.ndarray, target: Target) -> float:
+def score(learned: np.ndarray, tested: np.ndarray, target: PredictionTarget) -> float:
     """Accuracy of gradient-boosted trees on the test codes."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -66,7 +66,7 @@ metrics = ["mig", "dci"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class TomlEntry:
     """A value of the file, or the values of a key of the grid, and where it stands: its path of TOML keys."""
 
     path: tuple[str, ...]
@@ -114,7 +114,9 @@ class SweepFile:
     def sweep(self) -> Sweep:
         """Check every entry, then build the sweep."""
         self._check_sections()
-        grid = {".".join(path): Entry(("grid", *path), values) for path, values in _flat(self.tables.get("grid", {}))}
+        grid = {
+            ".".join(path): TomlEntry(("grid", *path), values) for path, values in _flat(self.tables.get("grid", {}))
+        }
         for key, entry in grid.items():
             with self._at(entry.path):
                 check_grid_entry(key, entry.values)
@@ -130,7 +132,7 @@ class SweepFile:
                 sweep.measure.check(data)
         return sweep
 
-    def _sweep(self, grid: Mapping[str, Entry], measure: MeasurementSpec) -> Sweep:
+    def _sweep(self, grid: Mapping[str, TomlEntry], measure: MeasurementSpec) -> Sweep:
         data, objective = self.tables["data"], {"name": "beta", **self.tables.get("objective", {})}
         given = {**self.tables.get("model", {}), **self.tables.get("training", {})}
         return Sweep(
@@ -142,7 +144,7 @@ class SweepFile:
             measure,
         )
 
-    def _check_data(self, grid: Mapping[str, Entry]) -> None:
+    def _check_data(self, grid: Mapping[str, TomlEntry]) -> None:
         """The data must open; if they do not, the first option with which they do not is the mistake."""
         steps: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         if "data" in grid:
@@ -164,7 +166,7 @@ class SweepFile:
                     open_dataset(source)
             raise
 
-    def _check_entries(self, grid: Mapping[str, Entry]) -> None:
+    def _check_entries(self, grid: Mapping[str, TomlEntry]) -> None:
         """Add the entries one at a time: a mistake belongs to the one that was added last.
 
         Then each further value of the grid takes the place of the first.
@@ -184,15 +186,15 @@ class SweepFile:
                 with self._at(entry.path):
                     self._check_trial({**values, key: value})
 
-    def _entries(self, grid: Mapping[str, Entry]) -> dict[str, Entry]:
+    def _entries(self, grid: Mapping[str, TomlEntry]) -> dict[str, TomlEntry]:
         """Key -> entry, in the order of the schema; an entry of the grid replaces that of a section."""
-        found: dict[str, Entry] = {}
+        found: dict[str, TomlEntry] = {}
         for section in ("model", "objective", "training"):
             table = self.tables.get(section, {})
             for name in SCHEMA[section] or _name_first(table):
                 key = name if SCHEMA[section] else f"{section}.{name}"
                 if name in table and key.partition(".")[0] not in grid:
-                    found[key] = Entry((section, name), [table[name]])
+                    found[key] = TomlEntry((section, name), [table[name]])
         # Whole parts first: an option belongs to the part that was chosen.
         of_grid = sorted((key for key in grid if key.partition(".")[0] != "data"), key=lambda key: "." in key)
         latents = {"latents": grid["latents"]} if "latents" in grid else {}

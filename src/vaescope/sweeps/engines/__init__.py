@@ -27,7 +27,7 @@ class Engine(Protocol):
     ) -> Iterator[Job]: ...
 
 
-def local(
+def start_local(
     jobs: Sequence[Job],
     runs: Path,
     *,
@@ -42,7 +42,7 @@ def local(
     return run_locally(jobs, runs, device=device, workers=workers, checkpoint_seconds=checkpoint_seconds)
 
 
-def ray(
+def start_ray(
     jobs: Sequence[Job],
     runs: Path,
     *,
@@ -59,7 +59,7 @@ def ray(
     return run_on_ray(jobs, runs, device=device, address=address, checkpoint_seconds=checkpoint_seconds)
 
 
-ENGINES: dict[str, Engine] = {"local": local, "ray": ray}
+ENGINES: dict[str, Engine] = {"local": start_local, "ray": start_ray}
 
 
 def get_engine(name: str) -> Engine:
