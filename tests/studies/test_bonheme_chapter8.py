@@ -1,4 +1,4 @@
-"""The studies of chapter 8 at quick scale, beside what is published of each."""
+"""The studies of chapter 8 at quick scale, compared with what is published."""
 
 from __future__ import annotations
 

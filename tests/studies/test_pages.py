@@ -260,7 +260,7 @@ def test_every_study_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_kept_results_stand_beside_the_published_numbers_of_today(file: Path) -> None:
+def test_kept_results_are_compared_with_the_published_numbers_of_today(file: Path) -> None:
     plain, study = json.loads(file.read_text(encoding="utf-8")), STUDIES[file.stem]
     assert [plain[name] for name in ("study", "source", "question", "left_open")] == [
         getattr(study, name) for name in ("name", "source", "question", "left_open")

@@ -1,4 +1,4 @@
-"""The studies of Pastrana at quick scale: what they find, and that it can be set beside what is published."""
+"""The studies of Pastrana at quick scale: what they find, and that it can be compared with what is published."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_published_numbers_have_the_columns_and_measures_of_ours(quick: Quick, n
         assert cell.of["measure"] in {one.of["measure"] for one in ours}
 
 
-def test_digits_are_not_set_beside_what_is_published_of_mnist(quick: Quick) -> None:
+def test_digits_are_not_compared_with_what_is_published_of_mnist(quick: Quick) -> None:
     study = STUDIES["pastrana-figure4"]
     rows = Reproduction(study, StudySettings("quick"), quick(study.name), published_cells(study.name)).rows()
     assert not [row for row in rows if row["ours"] is not None and row["published"] is not None]

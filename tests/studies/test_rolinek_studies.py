@@ -1,4 +1,4 @@
-"""The studies of Rolinek et al. at quick scale: what they find, and that it can be set beside what is published."""
+"""The studies of Rolinek et al. at quick scale: what they find, and that it can be compared with what is published."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_the_numbers_of_equations_25_and_26_are_ours(quick: Quick) -> None:
     found = Reproduction(
         STUDIES["rolinek-toy"], StudySettings("quick"), quick("rolinek-toy"), published_cells("rolinek-toy")
     )
-    beside = [row for row in found.rows() if row["published"] is not None]
-    assert len(beside) == 7
-    for row in beside:
+    both = [row for row in found.rows() if row["published"] is not None]
+    assert len(both) == 7
+    for row in both:
         assert row["ours"] == pytest.approx(row["published"], abs=0.05)
 
 
@@ -103,9 +103,9 @@ def test_a_diagonal_posterior_has_the_decoder_nearest_to_orthogonal(quick: Quick
 def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -> None:
     # Nothing is trained for them: they are the same at every scale, and have a distance at that of the paper.
     found = Reproduction(STUDIES[TABLE2], StudySettings("paper"), quick(TABLE2), published_cells(TABLE2)).rows()
-    beside = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
-    assert {LINEAR, NONLINEAR} <= {row["data"] for row in beside}
-    assert all(abs(row["difference_sd"]) < 0.25 for row in beside)
+    both = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
+    assert {LINEAR, NONLINEAR} <= {row["data"] for row in both}
+    assert all(abs(row["difference_sd"]) < 0.25 for row in both)
 
 
 @pytest.mark.slow

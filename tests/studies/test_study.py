@@ -1,4 +1,4 @@
-"""What a study is made of: scales, cells, numbers beside the published ones, and runs that train once."""
+"""What a study is made of: scales, cells, comparison with published numbers, and runs that train once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def work(context: StudyContext) -> Findings:
 STUDY = Study("some-table1", "Some et al., Table 1", "What becomes of beta?", "All else.", work)
 
 
-def beside(ours: list[Cell], published: list[Cell]) -> list[dict[str, Any]]:
+def compared(ours: list[Cell], published: list[Cell]) -> list[dict[str, Any]]:
     return Reproduction(STUDY, StudySettings("paper"), Findings(tuple(ours)), tuple(published)).rows()
 
 
@@ -101,7 +101,7 @@ def test_a_cell_without_a_number_says_why(values: list[float], note: str) -> Non
 
 
 def test_numbers_meet_whatever_the_order_of_what_they_are_of() -> None:
-    (row,) = beside(
+    (row,) = compared(
         [Cell({"data": "mnist", "beta": 4}, 3.0, 0.5, 5)], [Cell({"beta": 4, "data": "mnist"}, 2.0, 0.25, 10)]
     )
     assert row == {
@@ -118,7 +118,7 @@ def test_numbers_meet_whatever_the_order_of_what_they_are_of() -> None:
 
 
 def test_numbers_of_one_side_stand_alone_ours_first() -> None:
-    mine, theirs = beside([Cell({"of": "a"}, 1.0)], [Cell({"of": "b", "layer": 2}, 2.0, 0.5)])
+    mine, theirs = compared([Cell({"of": "a"}, 1.0)], [Cell({"of": "b", "layer": 2}, 2.0, 0.5)])
     assert (mine["of"], mine["layer"], mine["ours"], mine["published"]) == ("a", None, 1.0, None)
     assert (theirs["of"], theirs["layer"], theirs["ours"], theirs["published"]) == ("b", 2, None, 2.0)
     assert theirs["seeds"] is None
@@ -127,12 +127,12 @@ def test_numbers_of_one_side_stand_alone_ours_first() -> None:
 
 @pytest.mark.parametrize("spread", [None, 0.0])
 def test_without_a_published_spread_there_is_no_difference_in_it(spread: float | None) -> None:
-    (row,) = beside([Cell({}, 1.0)], [Cell({}, 2.0, spread)])
+    (row,) = compared([Cell({}, 1.0)], [Cell({}, 2.0, spread)])
     assert row["difference_sd"] is None
 
 
 def test_notes_of_both_sides_are_told() -> None:
-    (row,) = beside([Cell({}, None, note="data not found")], [Cell({}, 2.0, note="Read off a figure.")])
+    (row,) = compared([Cell({}, None, note="data not found")], [Cell({}, 2.0, note="Read off a figure.")])
     assert row["note"] == "data not found; Read off a figure."
 
 
@@ -150,7 +150,10 @@ def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
     empty = (*ours, Cell({"of": "e"}, None, note="nothing was measured"))
     others = Reproduction(STUDY, StudySettings("paper"), Findings(empty), (Cell({"of": "f"}, 2.0),)).summary()
-    assert others == "Some et al., Table 1, paper: 4 numbers; those published, 1, are of other data or settings"
+    assert others == (
+        "Some et al., Table 1, paper: 4 numbers; the published value uses other data or settings, so they cannot be "
+        "compared"
+    )
 
 
 def test_what_is_not_trained_is_compared_at_every_scale() -> None:
@@ -158,7 +161,7 @@ def test_what_is_not_trained_is_compared_at_every_scale() -> None:
     for exact, difference in ((False, None), (True, 4.0)):
         found = Reproduction(replace(STUDY, exact=exact), StudySettings("quick"), Findings(ours), published)
         assert found.rows()[0]["difference_sd"] == difference
-        assert ("of other settings" in found.summary()) is not exact
+        assert ("not comparable" in found.summary()) is not exact
 
 
 def test_all_of_it_is_plain_enough_for_json() -> None:
@@ -185,7 +188,7 @@ def test_all_published_numbers_can_be_read() -> None:
                 assert all(isinstance(cell, Cell) for cell in published_cells(f"{document}-{part}"))
 
 
-def test_a_reproduction_trains_measures_and_sets_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reproduction_trains_measures_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
     known = (Cell({"beta": 4.0}, 1.0, 0.5),)
     monkeypatch.setattr("vaescope.studies.published_cells", lambda name: known if name == STUDY.name else ())
@@ -203,7 +206,7 @@ def test_quick_numbers_have_no_distance_from_published_ones() -> None:
         STUDY, StudySettings("quick"), Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),)
     )
     assert [(row["ours"], row["published"], row["difference_sd"]) for row in found.rows()] == [(1.0, 2.0, None)]
-    assert "of other settings: look at the behaviour" in found.summary()
+    assert "not comparable" in found.summary()
 
 
 def test_an_unknown_study_lists_the_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from vaescope.registry import lookup
 from vaescope.studies import bonheme, clapham, mathieu, pastrana, rolinek
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
-from vaescope.studies.context import StudyContext, StudySettings
+from vaescope.studies.context import SettingsOptions, StudyContext, StudySettings
 from vaescope.studies.pieces import StudyPlan, parse_share
 from vaescope.studies.published import published_cells
 from vaescope.studies.requests import Comparison, Measurement, StudyRun, Task, Values
@@ -44,7 +44,12 @@ __all__ = [
 
 
 def reproduce(
-    name: str, scale: str = "quick", *, minutes: float | None = None, piece: str | None = None, **settings: Any
+    name: str,
+    scale: str = "quick",
+    *,
+    minutes: float | None = None,
+    piece: str | None = None,
+    **settings: Unpack[SettingsOptions],
 ) -> Reproduction:
     """Train what is missing of a study, measure it, and compare our numbers with the published ones.
 
@@ -65,7 +70,9 @@ def reproduce(
     return Reproduction(study, chosen, findings, published_cells(name), log.scale_words(scale))
 
 
-def plan(name: str, scale: str = "quick", *, piece: str | None = None, **settings: Any) -> StudyPlan:
+def plan(
+    name: str, scale: str = "quick", *, piece: str | None = None, **settings: Unpack[SettingsOptions]
+) -> StudyPlan:
     """The pieces of a study that are done and those that are missing, with an estimate of their minutes.
 
     The arguments are those of `reproduce`. Nothing is trained.

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vaescope.checks import without_infinities
 from vaescope.errors import DataError
+from vaescope.studies.results import JsonTable
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Lines:
     log_y: bool = False
     marks: Sequence[Mapping[str, Any]] = ()
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """For machines."""
         rows, marks = (without_infinities([dict(row) for row in table]) for table in (self.rows, self.marks))
         return {"chart": "lines", **_fields(self), "rows": rows, **({"marks": marks} if marks else {})}
@@ -59,7 +60,7 @@ class Matrix:
     of: str
     largest: float | None = 1.0
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """For machines."""
         table = {"rows": list(self.rows), "columns": list(self.columns), "matrix": np.asarray(self.matrix).tolist()}
         return without_infinities({"chart": "matrix", **_fields(self), **table})
@@ -74,7 +75,7 @@ class Histograms:
     groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     x_title: str = ""
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """For machines."""
         groups = {
             name: {"edges": list(map(float, edges)), "counts": list(map(float, counts))}
@@ -91,7 +92,7 @@ class Pictures:
     sentence: str
     strips: Sequence[tuple[str, Tensor]] = field(repr=False)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """For machines; the items as bytes, in 255 steps from black to white."""
         strips = []
         for caption, items in self.strips:
@@ -104,7 +105,7 @@ class Pictures:
 Chart = Lines | Matrix | Histograms | Pictures
 
 
-def chart_of(table: Mapping[str, Any]) -> Chart:
+def chart_of(table: JsonTable) -> Chart:
     """The chart that `plain` wrote; infinities are gone from it, and pictures have 255 steps."""
     own, kind = {name: value for name, value in table.items() if name != "chart"}, table.get("chart")
     kinds = {"lines": Lines, "matrix": Matrix, "histograms": Histograms, "pictures": Pictures}
@@ -124,12 +125,12 @@ def chart_of(table: Mapping[str, Any]) -> Chart:
     return Pictures(own["title"], own["sentence"], [_strip(one) for one in own["strips"]])
 
 
-def _strip(table: Mapping[str, Any]) -> tuple[str, Tensor]:
+def _strip(table: JsonTable) -> tuple[str, Tensor]:
     steps = np.frombuffer(base64.b64decode(table["pixels"]), dtype=np.uint8).reshape(table["shape"])
     return table["caption"], torch.from_numpy(steps.astype(np.float32) / 255)
 
 
-def _fields(chart: Lines | Matrix | Histograms) -> dict[str, Any]:
+def _fields(chart: Lines | Matrix | Histograms) -> JsonTable:
     """Words, names and switches; not the numbers."""
     return {one.name: value for one in fields(chart) if isinstance(value := getattr(chart, one.name), _PLAIN)}
 

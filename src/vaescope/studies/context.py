@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.data import DATASETS, Dataset, open_dataset
+from vaescope.data import DATASETS, DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
 from vaescope.runs import DEFAULT_FOLDER, choose_device
 from vaescope.studies.requests import (
@@ -22,7 +22,7 @@ from vaescope.studies.requests import (
     Task,
     Values,
 )
-from vaescope.studies.results import ResultKey, ResultStore
+from vaescope.studies.results import JsonTable, ResultKey, ResultStore
 from vaescope.sweeps import Job, Sweep, data_name, make_jobs
 
 QUICK, PAPER = "quick", "paper"
@@ -55,7 +55,7 @@ class StudySettings:
     results: tuple[Path, ...] = ()
     device: str | None = None
     engine: str = "local"
-    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    engine_options: JsonTable = field(default_factory=dict)
     progress: bool | None = None
 
     def __post_init__(self) -> None:
@@ -164,7 +164,7 @@ class StudyContext:
         """Add a note for the reader."""
         self.log.note(text)
 
-    def open(self, name: str, **options: Any) -> Dataset | None:
+    def open(self, name: str, **options: object) -> Dataset | None:
         """A data set; None, with a note that says why, where its files are absent or it was not asked for."""
         self.log.data.add(name)
         chosen = self.settings.data
@@ -177,12 +177,15 @@ class StudyContext:
             self.note(f"data not found: {name}. {error}")
             return None
 
-    def dataset(self, source: Any) -> Dataset:
+    def dataset(self, source: DataLike) -> Dataset:
         """A data set by its name or table, opened once."""
         text = json.dumps(source, sort_keys=True, default=str)
         if text not in self._opened:
-            options = {name: value for name, value in source.items() if name != "name"} if _is_table(source) else {}
-            self._opened[text] = open_dataset(data_name(source) if _is_table(source) else source, **options)
+            if isinstance(source, Mapping):
+                options = {name: value for name, value in source.items() if name != "name"}
+                self._opened[text] = open_dataset(data_name(source), **options)
+            else:
+                self._opened[text] = open_dataset(source)
         return self._opened[text]
 
     def runs(self, sweep: Sweep) -> list[StudyRun]:
@@ -224,7 +227,7 @@ class StudyContext:
         """The sweep with the share of its steps or epochs that is to be trained."""
         return replace(sweep, settings=self.cut(sweep.settings, data_name(sweep.data)))
 
-    def cut(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
+    def cut(self, settings: Mapping[str, Any], data: str) -> JsonTable:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is logged."""
         self.log.data.add(data)
         share = self.settings.share_of(data)
@@ -244,5 +247,15 @@ class StudyContext:
                 self.note(f"share of {name}: this study is not about it.")
 
 
-def _is_table(source: Any) -> bool:
-    return isinstance(source, Mapping)
+class SettingsOptions(TypedDict, total=False):
+    """The options of `StudySettings` other than the scale, by name."""
+
+    seeds: int | None
+    share: float | Mapping[str, float]
+    data: tuple[str, ...]
+    runs: Path
+    results: tuple[Path, ...]
+    device: str | None
+    engine: str
+    engine_options: JsonTable
+    progress: bool | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from vaescope.data import Dataset
 from vaescope.runs import MeasurementSpec, Run, measure
 from vaescope.similarity import SimilarityMap
 from vaescope.studies.requests import Measurement
+from vaescope.studies.results import JsonTable
 
 HISTOGRAM_BINS = 40
 
@@ -26,7 +26,7 @@ def _regime(run: Run, data: Dataset, device: str, items: int) -> dict[str, float
     return measure(run, MeasurementSpec(items=items), device)
 
 
-def _last_test(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _last_test(run: Run, data: Dataset, device: str) -> JsonTable:
     return run.last("test")
 
 
@@ -39,26 +39,26 @@ def histogram(values: Tensor, bins: int = HISTOGRAM_BINS) -> dict[str, list[floa
     return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
-def pictures(items: Tensor) -> dict[str, Any]:
+def pictures(items: Tensor) -> JsonTable:
     """Images with values in [0, 1] as bytes, in 255 steps."""
     steps = (items.detach().clamp(0, 1) * 255).round().to(torch.uint8).cpu().contiguous()
     return {"shape": list(steps.shape), "pixels": base64.b64encode(steps.numpy().tobytes()).decode()}
 
 
-def images(table: dict[str, Any]) -> Tensor:
+def images(table: JsonTable) -> Tensor:
     """The images that `pictures` packed."""
     steps = np.frombuffer(base64.b64decode(table["pixels"]), dtype=np.uint8).reshape(table["shape"])
     return torch.from_numpy(steps.astype(np.float32) / 255)
 
 
-def plain_map(found: SimilarityMap) -> dict[str, Any]:
+def plain_map(found: SimilarityMap) -> JsonTable:
     """A map as lists; NaN where a layer never varied."""
     numbers = {name: getattr(found, name).tolist() for name in ("matrix", "deviation", "pairs")}
     names = {name: list(getattr(found, name)) for name in ("rows", "columns", "constant")}
     return {"measure": found.measure, **names, **numbers}
 
 
-def map_of(table: dict[str, Any]) -> SimilarityMap:
+def map_of(table: JsonTable) -> SimilarityMap:
     """The map that `plain_map` wrote."""
     return SimilarityMap(
         table["measure"],

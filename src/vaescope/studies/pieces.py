@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 
@@ -21,14 +21,15 @@ from vaescope.notebook import NotebookResult
 from vaescope.runs import Store, is_complete, make_folder
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import CompareRequest, MeasureRequest, Request, StudyRun, Task
-from vaescope.studies.results import ResultKey
+from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
 from vaescope.training import write_atomically
 
 PIECE_SECONDS = 600.0
 STEP_TIMES_FILE = "step_times.json"
 MEASURE_SECONDS = 2.0  # to measure one run, about
-TRAIN, COMPARE = "train", "compare"
+COMPARE = "compare"
+Item = TypeVar("Item")
 
 # Seconds of a step of an ensemble: a part that does not depend on its members, and a part for each of them. On an H200
 # (cuda) and on one core of an AMD EPYC (cpu), from benchmarks/RESULTS.md.
@@ -182,7 +183,7 @@ class StudyPlan(NotebookResult):
         """Whether a piece belongs to the share of this machine."""
         return self.share is None or piece.share == self.share[0]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonTable]:
         """One row for each piece."""
         shares = {} if self.share is None else {"share": None}
         return [
@@ -213,7 +214,7 @@ class StudyPlan(NotebookResult):
             f"{seconds / 60:.1f} minutes one after another"
         )
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """All of it for JSON."""
         return {"study": self.study, "summary": self.summary(), "pieces": self.rows()}
 
@@ -324,7 +325,14 @@ class _Builder:
         return Piece(title, len(request.runs), steps, work, speed, reference, rest, self.times.factor(speed))
 
     def _piece(
-        self, title: str, models: int, steps: int, work: Any, speed: Speed, missing: float, each: float
+        self,
+        title: str,
+        models: int,
+        steps: int,
+        work: TrainPiece | TaskPiece,
+        speed: Speed,
+        missing: float,
+        each: float,
     ) -> Piece:
         whole = speed.seconds(models, steps) + each * models
         rest = speed.seconds(missing, steps) + each * missing if missing else 0.0
@@ -365,8 +373,8 @@ def _ids(piece: Piece) -> tuple[str, ...]:
     return piece.work.job.ids if isinstance(piece.work, TrainPiece) else ()
 
 
-def _cut(items: Sequence[Any], most: int) -> list[Sequence[Any]]:
-    """Even parts of at most so many items."""
+def _cut(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """Even parts of at most `most` items."""
     count = -(-len(items) // most)
     return [items[len(items) * at // count : len(items) * (at + 1) // count] for at in range(count)]
 

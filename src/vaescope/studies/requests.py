@@ -13,7 +13,7 @@ from typing import Any, overload
 from vaescope.data import Dataset
 from vaescope.errors import RunError
 from vaescope.runs import Run, hash_of
-from vaescope.studies.results import Json, Result, ResultKey, ResultStore
+from vaescope.studies.results import Json, JsonTable, Result, ResultKey, ResultStore
 from vaescope.sweeps import Job
 from vaescope.training import Member
 
@@ -40,7 +40,7 @@ class Measurement:
 
     name: str
     function: Callable[..., Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: JsonTable = field(default_factory=dict)
     version: int = 1
 
     def key(self, run: StudyRun) -> ResultKey:
@@ -62,7 +62,7 @@ class Comparison:
 
     name: str
     function: Callable[..., Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: JsonTable = field(default_factory=dict)
     version: int = 1
     steps: int = 0
 
@@ -160,9 +160,9 @@ class Values(Sequence[Any]):
         return len(self) - len(self.finished)
 
     @property
-    def made(self) -> list[Mapping[str, Any]]:
+    def made(self) -> list[JsonTable]:
         """How each value was made."""
-        return [self._result(key).made for key in self.keys]
+        return [dict(self._result(key).made) for key in self.keys]
 
     def _result(self, key: ResultKey) -> Result:
         result = self._store.find(key)

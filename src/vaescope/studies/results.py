@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.runs import make_folder
@@ -18,6 +18,8 @@ from vaescope.training import write_atomically
 FORMAT = 1
 CHECKSUM = "sha256"
 LEFTOVER_SECONDS = 60.0
+# A table that was or will be JSON; what a value is, its measurement says.
+JsonTable: TypeAlias = dict[str, Any]
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 

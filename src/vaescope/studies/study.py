@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
-from typing import Any
 
 from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
 from vaescope.studies.context import PAPER, StudyContext, StudySettings
+from vaescope.studies.results import JsonTable
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Cell:
     A cell without a value says why in `note`.
     """
 
-    of: Mapping[str, Any]
+    of: Mapping[str, object]
     value: float | None
     sd: float | None = None
     count: int = 1
     note: str = ""
 
     @classmethod
-    def over(cls, of: Mapping[str, Any], values: Sequence[float], diverged: int = 0) -> Cell:
+    def over(cls, of: Mapping[str, object], values: Sequence[float], diverged: int = 0) -> Cell:
         """The mean of the values of several seeds, `diverged` others; those that are not finite make the cell empty."""
         note = f"{diverged} of {len(values) + diverged} runs diverged" if diverged else ""
         if not values or not all(math.isfinite(value) for value in values):
@@ -81,7 +81,7 @@ class Reproduction(NotebookResult):
         """Whether our numbers are of the published ones' kind: those of quick settings are not."""
         return self.study.exact or self.settings.scale == PAPER
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonTable]:
         """One row for each number: ours, the published one, and how many published standard deviations lie between.
 
         Numbers of the one side stand alone where the other has none. Quick settings are chosen to show a behaviour in
@@ -94,7 +94,7 @@ class Reproduction(NotebookResult):
         for key in dict.fromkeys([*ours, *known]):
             mine, theirs = ours.get(key), known.get(key)
             of = (mine or theirs or Cell({}, None)).of
-            row = {**{name: of.get(name) for name in columns}, **_beside(mine, theirs)}
+            row = {**{name: of.get(name) for name in columns}, **_compared(mine, theirs)}
             rows.append(row if self.comparable else {**row, "difference_sd": None})
         return rows
 
@@ -104,7 +104,7 @@ class Reproduction(NotebookResult):
             f"{self.study.source}, {self.scale_words or self.settings.scale}: {verdict(self.rows(), self.comparable)}"
         )
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """All of it as tables for machines."""
         return {
             "study": self.study.name,
@@ -120,7 +120,7 @@ class Reproduction(NotebookResult):
         }
 
 
-def verdict(rows: Sequence[Mapping[str, Any]], comparable: bool = True) -> str:
+def verdict(rows: Sequence[JsonTable], comparable: bool = True) -> str:
     """How many numbers the rows of a study hold, and how many of them are as published."""
     ours = [row for row in rows if row["ours"] is not None]
     published = [row for row in rows if row["published"] is not None]
@@ -129,25 +129,26 @@ def verdict(rows: Sequence[Mapping[str, Any]], comparable: bool = True) -> str:
     if not published:
         return f"{numbers}; none is published to compare with"
     if not both:
-        return f"{numbers}; those published, {len(published)}, are of other data or settings"
+        values = "published value uses" if len(published) == 1 else f"{len(published)} published values use"
+        return f"{numbers}; the {values} other data or settings, so they cannot be compared"
     if not comparable:
-        return f"{numbers}; the published ones beside them are of other settings: look at the behaviour"
+        return f"{numbers}; the published values use other settings and are not comparable; compare the behaviour"
     known = [row for row in rows if row["difference_sd"] is not None]
     near = sum(abs(row["difference_sd"]) <= 2 for row in known)
     spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
     return f"{numbers}, {len(both)} of them published{spread}"
 
 
-def renamed(cell: Cell, **more: Any) -> Cell:
+def renamed(cell: Cell, **more: object) -> Cell:
     """The cell with more said about what it is of."""
     return replace(cell, of={**cell.of, **more})
 
 
-def _key(of: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _key(of: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in of.items()))
 
 
-def _beside(mine: Cell | None, theirs: Cell | None) -> dict[str, Any]:
+def _compared(mine: Cell | None, theirs: Cell | None) -> JsonTable:
     ours, published = None if mine is None else mine.value, None if theirs is None else theirs.value
     spread = None if theirs is None else theirs.sd
     difference = None if ours is None or published is None or not spread else (ours - published) / spread

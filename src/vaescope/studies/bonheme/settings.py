@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from vaescope.codes import Representation
 from vaescope.data import Dataset
@@ -13,6 +12,7 @@ from vaescope.regime import variable_types
 from vaescope.runs import Run, sample_items
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import StudyRun
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell
 from vaescope.sweeps import Sweep
 
@@ -36,13 +36,13 @@ QUICK_DATA = (
     "products are in bfloat16."
 )
 # Types of latents are looked at when a run is done; looking while it trains would only warn of what is studied here.
-QUICK: dict[str, Any] = {
+QUICK: JsonTable = {
     "net": {"name": "mlp", "encoder_widths": [32, 32], "decoder_widths": [32, 32]},
     "likelihood": {"name": "gaussian", "variance": 0.015},
     "monitor_every": 0,
 }
-PAPER: dict[str, Any] = {"net": "conv", "batch": 64, "precision": "bfloat16", "monitor_every": 0}
-CONNECTED: dict[str, Any] = {**PAPER, "net": "fully_connected"}
+PAPER: JsonTable = {"net": "conv", "batch": 64, "precision": "bfloat16", "monitor_every": 0}
+CONNECTED: JsonTable = {**PAPER, "net": "fully_connected"}
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Family:
     strength: str
     quick: tuple[float, ...]
     paper: tuple[float, ...]
-    quick_options: Mapping[str, Any] = field(default_factory=dict)
+    quick_options: Mapping[str, object] = field(default_factory=dict)
 
-    def objective(self, context: StudyContext) -> dict[str, Any]:
+    def objective(self, context: StudyContext) -> JsonTable:
         """The table that names it."""
         return {"name": self.name, **context.pick(self.quick_options, {})}
 
@@ -83,7 +83,7 @@ def asked_runs(
     *,
     seeds: int = 50,
     steps: int | None = None,
-    settings: Mapping[str, Any] = PAPER,
+    settings: Mapping[str, object] = PAPER,
 ) -> dict[float, list[StudyRun]]:
     """The runs of each strength, one for each seed; `seeds`, `steps` and `settings` are those of the paper."""
     chosen = family.strengths(context) if strengths is None else tuple(strengths)
@@ -120,12 +120,12 @@ def types_of(codes: Representation) -> tuple[str, ...]:
     return variable_types(codes).types
 
 
-def over(of: Mapping[str, Any], values: Iterable[float | None], why: str) -> Cell:
+def over(of: Mapping[str, object], values: Iterable[float | None], why: str) -> Cell:
     """The mean over the seeds that have a value; a cell without one says why."""
     found = [float(value) for value in values if value is not None]
     return Cell.over(of, found) if found else Cell(of, None, None, 0, why)
 
 
-def rows_of(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+def rows_of(cells: Iterable[Cell]) -> list[JsonTable]:
     """Cells with a value as rows of a chart."""
     return [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells if cell.value is not None]

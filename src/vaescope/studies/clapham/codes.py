@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from vaescope.studies.clapham.runs import LEFT_OPEN, PAPER, TITLES, asked_runs, 
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import histogram, map_of, plain_map
 from vaescope.studies.requests import Comparison, Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
 MIXED = "Figures 8 and 9"
@@ -70,7 +70,7 @@ def _histograms(context: StudyContext) -> Findings:
     for title in dict.fromkeys(task.title for task, _, _ in asked):
         found = {model: _by_seed(by_beta) for task, model, by_beta in asked if task.title == title}
         for kind, figure in FIGURES.items():
-            groups: dict[str, Any] = {}
+            groups: JsonTable = {}
             for model, seeds in found.items():
                 own = [seed[kind] for seed in seeds if kind in seed]
                 of = {"data": title, "model": TITLES[model], "latent": kind}
@@ -81,7 +81,7 @@ def _histograms(context: StudyContext) -> Findings:
     return Findings(tuple(cells), tuple(charts))
 
 
-def _typical(run: Run, data: Dataset, device: str, items: int) -> list[dict[str, Any]]:
+def _typical(run: Run, data: Dataset, device: str, items: int) -> list[JsonTable]:
     """The latents of one run that may stand for their type among all betas of a seed."""
     latents = list(_latents(encoded(run, data, device, items)))
     return [
@@ -122,9 +122,9 @@ def typical(latents: Sequence[Latent]) -> dict[str, Latent]:
     return {kind: latent for kind, latent in found.items() if latent is not None}
 
 
-def _cells(of: Mapping[str, Any], latents: list[Latent]) -> list[Cell]:
+def _cells(of: Mapping[str, object], latents: list[Latent]) -> list[Cell]:
     if not latents:
-        why = f"no latent is {of['latent'].partition(',')[0]}"
+        why = f"no latent is {str(of['latent']).partition(',')[0]}"
         return [Cell({**of, "measure": name}, None, None, 0, why) for name in MEASURES]
     return [Cell.over({**of, "measure": name}, [one.measures[name] for one in latents]) for name in MEASURES]
 
@@ -163,7 +163,7 @@ def _similarity(context: StudyContext) -> Findings:
 
 def _maps(
     given: list[list[Run]], data: Dataset, device: str, groups: list[list[str]], items: int, compared: int
-) -> list[dict[str, Any]]:
+) -> list[JsonTable]:
     """A map for every layer and pair of models; `groups` are the model and the beta of each group of runs."""
     codes: dict[str, dict[str, list[Representation]]] = {}
     for (model, beta), runs in zip(groups, given, strict=True):
@@ -185,7 +185,7 @@ def _compared(
     return group_similarity(*groups, layer=layer)
 
 
-def _similarities(of: Mapping[str, Any], compared: SimilarityMap) -> list[Cell]:
+def _similarities(of: Mapping[str, object], compared: SimilarityMap) -> list[Cell]:
     """One cell for each pair of betas, over the pairs of models with them."""
     found = []
     for row in compared.table():
@@ -199,10 +199,10 @@ def _similarities(of: Mapping[str, Any], compared: SimilarityMap) -> list[Cell]:
     return found
 
 
-def _heatmap(of: Mapping[str, Any], sides: tuple[str, str], compared: SimilarityMap) -> Matrix:
+def _heatmap(of: Mapping[str, object], sides: tuple[str, str], compared: SimilarityMap) -> Matrix:
     rows, columns = (TITLES[side] for side in sides)
     return Matrix(
-        f"{of['representation'].capitalize()} representations, {of['models']}, {of['data']}",
+        f"{str(of['representation']).capitalize()} representations, {of['models']}, {of['data']}",
         f"Linear CKA of the {rows} of each beta (rows) with the {columns} of each beta (columns), over pairs of seeds.",
         compared.matrix,
         compared.rows,
@@ -225,10 +225,10 @@ STUDIES: tuple[Study, ...] = (
     Study(
         "clapham-figure10-14",
         f"{PAPER}, Figures 10 to 14",
-        "How alike are the codes of VAE and VGON over beta, and those of each with themselves?",
+        "How similar are the codes of VAE and VGON over beta, and those of each model to itself?",
         f"{LEFT_OPEN} The figures are pictures without numbers, and do not say which seeds are compared on how many "
         f"items. Here a cell is the mean over all pairs of seeds on {ITEMS} items at most, and no model is compared "
-        "with itself, so that diagonals say how alike seeds are.",
+        "with itself, so that diagonals give the similarity between seeds.",
         _similarity,
     ),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from vaescope.codes import Representation
 from vaescope.data import Dataset
@@ -13,6 +12,7 @@ from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import regime
 from vaescope.studies.requests import Measurement, StudyRun
+from vaescope.studies.results import JsonTable
 from vaescope.sweeps import Sweep
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
@@ -22,23 +22,23 @@ SEEDS = 2, 10
 ITEMS = 1000, 10_000  # encoded at most
 LEFT_OPEN = (
     "The paper names neither latents, rate, batch, likelihood nor initial weights. Chosen: 10 latents, Adam at 5e-4, "
-    "batches of 64, Bernoulli, PyTorch's initial weights, and convolutions with a hidden layer of 256 beside the "
+    "batches of 64, Bernoulli, PyTorch's initial weights, and convolutions with a hidden layer of 256 after the "
     "four. VGON's inner loss weighs the rate by 1 and its gradient is scaled by 1/8; its codes are read without "
     "noise. dSprites are trained for as many steps as MNIST, not for 200 epochs, which are 2.3 million; products are "
     "in TF32 on a GPU. At quick scale the data are digits of 8 x 8 pixels, a twelfth of MNIST's, and each beta is a "
     "tenth of the paper's; one hidden layer of 48, 8 latents, 500 steps of 32 at a rate of 5e-3."
 )
 QUICK_NOTE = "Quick: digits in place of MNIST, smallNORB and dSprites, with a tenth of each beta."
-# Looks at the types while a model trains would warn of the collapse that is studied here.
-_QUICK: dict[str, Any] = {
+# Monitoring the types while a model trains would warn of the collapse that is studied here.
+_QUICK: JsonTable = {
     "net": {"name": "mlp", "encoder_widths": [48], "decoder_widths": [48]},
     "steps": 500,
     "batch": 32,
     "log_every": 500,
     "evaluate_every": 500,
 }
-_PAPER: dict[str, Any] = {"net": "conv", "batch": 64, "precision": "tf32"}
-_COMMON: dict[str, Any] = {"initialisation": "torch", "held_out": 0, "monitor_every": 0}
+_PAPER: JsonTable = {"net": "conv", "batch": 64, "precision": "tf32"}
+_COMMON: JsonTable = {"initialisation": "torch", "held_out": 0, "monitor_every": 0}
 _EPOCHS = {"epochs": 200}
 _MNIST_STEPS = {"steps": 200 * (60_000 // 64)}
 
@@ -52,7 +52,7 @@ class Task:
     betas: tuple[float, ...]
     latents: int
     learning_rate: float
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
 
 
 Runs = dict[str, dict[float, list[StudyRun]]]

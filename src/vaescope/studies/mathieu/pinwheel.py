@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -21,6 +20,7 @@ from vaescope.studies.charts import Chart, Lines, Pictures
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep
 
@@ -103,7 +103,7 @@ def _asked(context: StudyContext, steps: int) -> dict[Pair, Values]:
     return {pair: context.measured(runs[at * seeds : (at + 1) * seeds], wanted) for at, pair in enumerate(pairs)}
 
 
-def _measured(run: Run, data: Dataset, device: str, draws: int) -> dict[str, Any]:
+def _measured(run: Run, data: Dataset, device: str, draws: int) -> JsonTable:
     """The measures, and the density of the aggregate posterior as an image."""
     codes = encode(run.model, data, device="cpu", progress=False)
     aggregate = gaussians(codes.mean.double(), codes.variance.double())
@@ -142,7 +142,7 @@ def _cells(steps: int, pair: Pair, values: Values) -> list[Cell]:
 
 
 def _curves(steps: int, cells: Iterable[Cell]) -> Lines:
-    rows: list[dict[str, Any]] = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
+    rows: list[JsonTable] = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEASURES.items())
     return Lines(
         f"Overlap and match against beta, {steps} steps",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from scipy import stats
@@ -18,6 +17,7 @@ from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep
 
@@ -25,7 +25,7 @@ SCORE, NORMAL_SCORE, LOSS = "FactorVAE score", "FactorVAE score of normal quanti
 BETAS = (0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0, 6.0, 8.0)
 DEGREES = (2.0, 5.0, 50.0), (2.0, 3.0, 5.0, 10.0, 50.0)
 SEEDS = 2, 100
-SOURCES: tuple[dict[str, Any], dict[str, Any]] = {"name": "synthetic-nonlinear", "items": 2000}, {"name": "dsprites"}
+SOURCES: tuple[JsonTable, JsonTable] = {"name": "synthetic-nonlinear", "items": 2000}, {"name": "dsprites"}
 TITLES = "synthetic non-linear", "dSprites"
 LATENTS = 3, 10
 VOTES: tuple[dict[str, int], dict[str, int]] = {"train_votes": 500, "batch": 50}, {}
@@ -43,7 +43,7 @@ LEFT_OPEN = (
     "below 0; with two factors the score is near 1 for every prior, and tells little."
 )
 QUICK_NOTE = "Quick: synthetic-nonlinear (two factors) in place of dSprites."
-_QUICK: dict[str, Any] = {
+_QUICK: JsonTable = {
     "net": {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32]},
     "likelihood": {"name": "gaussian", "variance": 0.01},
     "steps": 300,
@@ -52,7 +52,7 @@ _QUICK: dict[str, Any] = {
     "evaluate_every": 300,
     "held_out": 0.1,
 }
-_PAPER: dict[str, Any] = {
+_PAPER: JsonTable = {
     "net": {"name": "conv", "kernels": [4, 4, 4, 4], "hidden": 128},
     "epochs": 20,
     "batch": 64,
@@ -66,7 +66,7 @@ class Prior:
     """A prior by its title, the betas that it is trained with, and its degrees of freedom, if it is Student's t."""
 
     title: str
-    table: Mapping[str, Any]
+    table: Mapping[str, object]
     betas: tuple[float, ...]
     degrees: float | None = None
 
@@ -105,7 +105,7 @@ def _priors(context: StudyContext, data: Dataset) -> list[Prior]:
     return gaussian + student
 
 
-def _sweep(context: StudyContext, source: Mapping[str, Any], prior: Prior) -> Sweep:
+def _sweep(context: StudyContext, source: Mapping[str, object], prior: Prior) -> Sweep:
     return Sweep(
         dict(source),
         {**context.pick(_QUICK, _PAPER), "prior": dict(prior.table), "optimiser": "amsgrad", "monitor_every": 0},
@@ -116,7 +116,7 @@ def _sweep(context: StudyContext, source: Mapping[str, Any], prior: Prior) -> Sw
     )
 
 
-def _scores(run: Run, data: Dataset, device: str, degrees: float | None, votes: dict[str, Any]) -> dict[str, float]:
+def _scores(run: Run, data: Dataset, device: str, degrees: float | None, votes: JsonTable) -> dict[str, float]:
     """The loss, the score of the means, and that of their normal quantiles under Student's t."""
     codes = encode(run.model, data.to(device), device=device, progress=False)
     found = {LOSS: run.last("test")["reconstruction"], SCORE: factor_vae(codes, protocol="mathieu", **votes).score}
@@ -133,10 +133,10 @@ def normal_quantiles(codes: Representation, degrees: float) -> Representation:
 
 def _charts(cells: list[Cell]) -> tuple[Lines, ...]:
     """The score against the loss: anisotropic Gaussians on the left of the figure, Student's t on its right."""
-    rows: dict[tuple[str, float], dict[str, Any]] = {}
+    rows: dict[tuple[str, str], JsonTable] = {}
     for cell in cells:
-        row = rows.setdefault((cell.of["prior"], cell.of["beta"]), dict(cell.of))
-        row[cell.of["measure"]] = cell.value
+        row = rows.setdefault((str(cell.of["prior"]), str(cell.of["beta"])), dict(cell.of))
+        row[str(cell.of["measure"])] = cell.value
         row["sd"] = cell.sd if cell.of["measure"] == SCORE else row.get("sd")
     sentences = {
         "Gaussian": "A point for each beta; bars are of the standard deviation over seeds.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +19,14 @@ from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
 MEASURES = {"sparsity": "Hoyer's, 1 is sparse", "log-likelihood": "of held-out images", "MMD": "codes against prior"}
 # The text has .05 as the variance of a latent that is off, the code as its standard deviation.
-PRIORS: dict[str, dict[str, Any]] = {
+PRIORS: dict[str, JsonTable] = {
     "sparse, gamma 0.8, variance 0.05": {"name": "sparse", "gamma": 0.8, "variance": 0.05},
     "sparse, gamma 0.8, variance 0.0025": {"name": "sparse", "gamma": 0.8, "variance": 0.0025},
     "Gaussian, gamma 0": {"name": "sparse", "gamma": 0.0},
@@ -45,13 +45,13 @@ LEFT_OPEN = (
     "The figure is a picture without numbers. As in the authors' code: Fashion-MNIST at 32 x 32, 50 latents, a "
     "Laplace likelihood of scale .1 without a sigmoid, MMD of each latent, AMSGrad at 5e-4, batches of 500, 80 "
     "epochs, beta 1. Different: 10,000 images drawn from all 70,000 are held out in place of the published test "
-    "images; convolutions of the code's widths (32-64-128) but with a hidden layer of 256 beside them, ReLU for "
+    "images; convolutions of the code's widths (32-64-128) but with an additional hidden layer of 256, ReLU for "
     "LeakyReLU, no batch norm, Glorot weights, a log-variance head; products in bfloat16 on a GPU; alpha stops at the "
     "values that are named here, and beta is 1 only. The text has .05 as the variance of a latent that is off, the "
     "code as its standard deviation: both are trained. At quick scale digits, 10 latents, one hidden layer of 64, 400 "
     "steps of 24 at 3e-3 and alpha to 100; what alpha adds to sparsity comes later than that."
 )
-_QUICK: dict[str, Any] = {
+_QUICK: JsonTable = {
     "net": {"name": "mlp", "encoder_widths": [64], "decoder_widths": [64]},
     "steps": 400,
     "batch": 24,
@@ -59,7 +59,7 @@ _QUICK: dict[str, Any] = {
     "evaluate_every": 400,
     "held_out": 300,
 }
-_PAPER: dict[str, Any] = {
+_PAPER: JsonTable = {
     "net": {"name": "conv", "kernels": [4, 4, 4], "channels": [32, 64, 128]},
     "epochs": 80,
     "batch": 500,
@@ -97,7 +97,7 @@ def _codes(run: Run, data: Dataset, device: str, held_out: int) -> Representatio
     return encode(run.model, data.split(held_out, 0)[1].to(device), device=device, progress=False)
 
 
-def _sweep(context: StudyContext, source: Mapping[str, Any], settings: Mapping[str, Any]) -> Sweep:
+def _sweep(context: StudyContext, source: Mapping[str, object], settings: Mapping[str, object]) -> Sweep:
     return Sweep(
         dict(source),
         {**settings, "likelihood": {"name": "laplace", "scale": 0.1}, "optimiser": "amsgrad", "monitor_every": 0},
@@ -177,7 +177,7 @@ def _by_class(context: StudyContext) -> Findings:
     return Findings(tuple(cells), tuple(charts))
 
 
-def _activation(run: Run, data: Dataset, device: str, held_out: int) -> dict[str, Any]:
+def _activation(run: Run, data: Dataset, device: str, held_out: int) -> JsonTable:
     """The mean magnitudes of latents by class, and Hoyer's measure of those of each class."""
     found = class_activation(_codes(run, data, device, held_out))
     return {
@@ -196,7 +196,7 @@ def _pictures(title: str, prior: str, names: Sequence[str], moved: Values) -> Pi
     )
 
 
-def _moved(run: Run, data: Dataset, device: str, held_out: int, classes: list[int]) -> list[dict[str, Any]]:
+def _moved(run: Run, data: Dataset, device: str, held_out: int, classes: list[int]) -> list[JsonTable]:
     codes = _codes(run, data, device, held_out)
     return [
         {"class": label, "latent": latent, "items": pictures(items)}

@@ -12,13 +12,14 @@ from typing import Any
 from vaescope.errors import ConfigurationError, VaescopeError
 from vaescope.reporting import page
 from vaescope.studies.pages.page import rows_for_people
+from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of, text
 
 INDEX = "README.md"
-SHOWN = 120  # rows that a page shows; the JSON beside it has all
+SHOWN = 120  # rows that a page shows; its JSON has all
 NEEDED = ("study", "source", "question", "left_open", "scale", "made_by", "summary", "rows", "notes", "charts")
 ABOUT = (
-    "Each page here is made from the JSON beside it, and from remarks in a .txt file if there is one, by "
+    "Each page is made from the JSON of the same name, and from remarks in a .txt file if there is one, by "
     "`python -m vaescope.studies.pages.docs docs/studies`. A page names the command that writes its JSON, or several "
     "whose rows were put together; `vaescope reproduce --list` names every study. "
     "The folder `results` has values measured on a GPU: with `--device cuda --results NEW --results "
@@ -26,13 +27,13 @@ ABOUT = (
 )
 
 
-def markdown(plain: Mapping[str, Any], picture: str | None = None, remarks: str = "") -> str:
-    """The page of one study; `picture` is the name of a file beside it with the figure, `remarks` are ours."""
+def markdown(plain: JsonTable, picture: str | None = None, remarks: str = "") -> str:
+    """The page of one study; `picture` is the file name of the figure, `remarks` are ours."""
     parts = [
         f"# {_escaped(plain['source'])}",
         f"Asked: {_escaped(plain['question'])}",
         f"Made by {', '.join(f'`{command}`' for command in plain['made_by'])}.",
-        "## Ours beside theirs",
+        "## Ours and the published",
         *_numbers(plain),
         *_figures(plain, picture),
         "## What it means",
@@ -46,7 +47,7 @@ def markdown(plain: Mapping[str, Any], picture: str | None = None, remarks: str 
     return "\n\n".join(parts) + "\n"
 
 
-def index(kept: Sequence[Mapping[str, Any]]) -> str:
+def index(kept: Sequence[JsonTable]) -> str:
     """The page that leads to the others."""
     rows = [
         {
@@ -79,7 +80,7 @@ def write_pages(folder: str | Path) -> list[Path]:
     return [page.write_page(Path(folder) / name, text) for name, text in pages(folder).items()]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> JsonTable:
     try:
         plain = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -93,7 +94,7 @@ def _read(file: Path) -> dict[str, Any]:
     return plain
 
 
-def _numbers(plain: Mapping[str, Any]) -> list[str]:
+def _numbers(plain: JsonTable) -> list[str]:
     rows = plain["rows"]
     if not rows:
         return ["The source gives a figure without numbers, and so do we."]
@@ -104,10 +105,11 @@ def _numbers(plain: Mapping[str, Any]) -> list[str]:
     return [shown, more] if len(rows) > SHOWN else [shown]
 
 
-def _figures(plain: Mapping[str, Any], picture: str | None) -> list[str]:
-    told = "\n".join(f"- **{_escaped(chart['title'])}.** {_escaped(chart['sentence'])}" for chart in plain["charts"])
+def _figures(plain: JsonTable, picture: str | None) -> list[str]:
+    charts = plain["charts"]
+    sentences = "\n".join(f"- **{_escaped(chart['title'])}.** {_escaped(chart['sentence'])}" for chart in charts)
     shown = f"![{_escaped(plain['source'])}, ours]({picture})" if picture else ""
-    found = [part for part in (shown, told) if part]
+    found = [part for part in (shown, sentences) if part]
     return ["## Figures", *found] if found else []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from vaescope.reporting import page, sections
 from vaescope.studies import Reproduction
 from vaescope.studies.charts import chart_of
 from vaescope.studies.pages.plots import plots_and_pictures
+from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of, csv_text, table
 
 FAR = 2.0  # published standard deviations up to which two numbers agree
@@ -22,7 +23,7 @@ WITHIN, BEYOND = "within 2 sd", "beyond 2 sd"
 VALUES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
 
 
-def study_page(plain: Mapping[str, Any]) -> str:
+def study_page(plain: JsonTable) -> str:
     """The page of what `Reproduction.plain` gives: how the numbers compare, figures, what the source left open."""
     plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
     parts: list[tuple[str, str, Any]] = [("numbers", "Ours and the published", _numbers(plain["rows"]))]
@@ -71,7 +72,7 @@ def make_output(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def rows_for_people(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def rows_for_people(rows: Sequence[JsonTable]) -> list[JsonTable]:
     """The rows of a reproduction as people read them: each number with its spread, and a word for how far they lie.
 
     Columns that would be empty are left out.
@@ -81,7 +82,7 @@ def rows_for_people(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in empty} for row in readable]
 
 
-def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+def _readable(row: JsonTable) -> JsonTable:
     difference = row["difference_sd"]
     seeds = row["seeds"] if row["ours"] is not None else None
     return {
@@ -101,7 +102,7 @@ def _with_spread(value: float | None, spread: float | None) -> str:
     return f"{value:.4g}" if spread is None else f"{value:.4g} ± {spread:.2g}"
 
 
-def _numbers(rows: Sequence[Mapping[str, Any]]) -> Markup:
+def _numbers(rows: Sequence[JsonTable]) -> Markup:
     if not rows:
         return element("p", "No number was measured, and none is published.")
     return table(rows_for_people(rows), "Mean ± standard deviation over seeds, ours and the published numbers")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 PANEL, HEIGHT, GAP, AROUND, ENTRY = 200, 340, 60, 100, 22  # pixels; of a panel, of one alone, between, around, a name
 ABREAST = 6  # panels above which two stand side by side
 IN_A_ROW = 16  # letters of names that a row of the legend has room for on a telephone
-WIDE, NARROW = 34, 18  # letters above a panel, by itself and beside another
+WIDE, NARROW = 34, 18  # letters above a panel, alone and next to another
 NOTHING = "nothing to draw: no finite numbers"
 
 

@@ -11,6 +11,7 @@ from vaescope.markup import Markup, element
 from vaescope.reporting import Plot, downsample, heatmaps, pictures, style
 from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures
 from vaescope.studies.pages.panels import NARROW, empty_figure, name_axes, panels_for, where_is
+from vaescope.studies.results import JsonTable
 
 DENSE = 40  # points above which their marks are small
 MANY_TICKS = 8
@@ -55,7 +56,7 @@ def _lines(chart: Lines) -> Plot:
     if not rows:
         return Plot(chart.title, sentence, empty_figure(), list(map(dict, chart.rows)))
     panels = _grouped(rows, chart.panel)
-    # Every group has its look, also where a panel lacks it.
+    # Every group keeps its style, also where a panel lacks it.
     groups = list(_grouped(rows, chart.by))
     names = [_name(chart.by, group) for group in groups]
     colours = {group: style.CYCLE[number % len(style.CYCLE)] for number, group in enumerate(groups)}
@@ -92,7 +93,7 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
     bars = (
         [style.round_value(value) if downsample.is_finite(value) else None for value in spread] if has_spread else None
     )
-    common: dict[str, Any] = {
+    common: JsonTable = {
         "x": [str(row[chart.x]) if is_category else style.round_value(row[chart.x]) for row in rows],
         "y": [style.round_value(row[chart.y]) for row in rows],
         "error_y": {"type": "data", "array": bars, "width": 4, "thickness": 1.5, "color": colour} if bars else None,
@@ -111,8 +112,8 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
     )
 
 
-def _upright(mark: str, colour: str, marks: Sequence[str], first: bool) -> dict[str, Any]:
-    """The look of a mark: the colour of its group, a dash of its own, and its name once in the legend."""
+def _upright(mark: str, colour: str, marks: Sequence[str], first: bool) -> JsonTable:
+    """The style of a mark: the colour of its group, a dash of its own, and its name once in the legend."""
     line = {"color": colour, "width": 2, "dash": DASHES[1 + marks.index(mark) % (len(DASHES) - 1)]}
     return {"line": line, "name": mark, "legendgroup": mark, "showlegend": first}
 
@@ -164,7 +165,7 @@ def _histograms(chart: Histograms) -> Plot:
     return Plot(chart.title, chart.sentence, figure, bins)
 
 
-def _axis(values: Sequence[Any], is_category: bool, is_log: bool, *, chosen: bool) -> dict[str, Any]:
+def _axis(values: Sequence[Any], is_category: bool, is_log: bool, *, chosen: bool) -> JsonTable:
     """The options of an axis; few values that were chosen, not measured, have a tick each on a logarithmic one."""
     if is_category:
         names = list(dict.fromkeys(str(value) for value in values))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from vaescope.studies.context import StudyContext
 from vaescope.studies.pastrana.runs import (
@@ -20,6 +19,7 @@ from vaescope.studies.pastrana.runs import (
     of_images,
 )
 from vaescope.studies.requests import Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
 RISE = "negative ELBO above beta 1 (%)"
@@ -58,7 +58,7 @@ def figure4(context: StudyContext, found: Subject) -> Findings:
 
 @of_images
 def figure6(context: StudyContext, found: Subject) -> Findings:
-    """Figure 6: the conditional beta-VAE with 10 latents at four weights, beside the one that knows no labels."""
+    """Figure 6: the conditional beta-VAE with 10 latents at four weights, and the same without labels."""
     groups, others = (asked_histories(context, found.by_beta(context, model)) for model in (CONDITIONAL, PLAIN))
     cells = [cell for beta, runs in groups.items() for cell in end_cells(_at(found, beta), runs)]
     for beta, runs in groups.items():
@@ -92,7 +92,7 @@ def figure7(context: StudyContext, found: Subject) -> Findings:
     return Findings(tuple(cells), curves(named, "With and without labels", sentences))
 
 
-def _at(found: Subject, beta: int) -> dict[str, Any]:
+def _at(found: Subject, beta: int) -> JsonTable:
     return {"data": found.label, "beta": found.weight(beta)}
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from vaescope.data import Dataset, Subset, conditions_of
 from vaescope.encoding import Traversal, encode, traversals, traverse
@@ -26,6 +24,7 @@ from vaescope.studies.pastrana.runs import (
     of_images,
 )
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
 COMPARED = ((PLAIN, 1), (PLAIN, 10), (CONDITIONAL, 10))
@@ -57,22 +56,22 @@ def figure5(context: StudyContext, found: Subject) -> Findings:
 def figure1_and_8(context: StudyContext, found: Subject) -> Findings:
     """Figures 1 and 8: every latent moved from -5 to 5, at an 8 for three models, and at every digit for the best."""
     items = context.pick(1000, 10_000)
-    told = Measurement("properties", _properties, {"items": items})
+    wanted = Measurement("properties", _properties, {"items": items})
     asked: list[tuple[str, int, Values, Values, Values]] = []
     for model, beta in COMPARED:
         runs = found.by_beta(context, model)[beta]
-        measured = context.measured(runs, told), context.measured(runs, regime(items))
+        measured = context.measured(runs, wanted), context.measured(runs, regime(items))
         asked.append((model, beta, *measured, context.measured(runs[:1], TRAVERSALS)))
     model, beta = COMPARED[-1]
     digits = context.measured(found.by_beta(context, model)[beta][:1], ALL_DIGITS)
     charts, cells = [], []
-    for model, beta, properties_told, types, moved in asked:
+    for model, beta, visible, types, moved in asked:
         of = {"data": found.label, "model": model, "beta": found.weight(beta)}
-        still = [one["still"] for one in properties_told]
+        still = [one["still"] for one in visible]
         cells.append(Cell.over({**of, "measure": "latents that change nothing"}, still))
         cells.append(Cell.over({**of, "measure": "passive latents"}, [float(one["passive"] or 0) for one in types]))
         for name in PROPERTIES:
-            best = [one["best"][name] for one in properties_told]
+            best = [one["best"][name] for one in visible]
             cells.append(Cell.over({**of, "measure": f"best correlation with {name}"}, best))
         sentence = "Each row moves one latent from -5 to 5; rows that do not change are latents without a use."
         strips = [(f"z{at + 1}", images(one)) for at, one in enumerate(moved[0])]
@@ -89,7 +88,7 @@ def one_of_each(data: Dataset) -> Dataset:
     return Subset.of(data, torch.stack([(labels == digit).nonzero()[0, 0] for digit in range(DIGITS)]))
 
 
-def reconstructions(model: Any, data: Dataset) -> Float[Tensor, "items ..."]:
+def reconstructions(model: nn.Module, data: Dataset) -> Float[Tensor, "items ..."]:
     """What the decoder makes of each item's mean code."""
     conditions = conditions_of(model, data)
     codes = encode(model, data, progress=False).mean
@@ -123,19 +122,19 @@ def _moved(run: Run, examples: Dataset, digit: int) -> tuple[Traversal, ...]:
     return traversals(run.model, examples, encode(run.model, examples, progress=False), example=digit).wide
 
 
-def _reconstructions(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _reconstructions(run: Run, data: Dataset, device: str) -> JsonTable:
     """One image of each digit, and what the decoder makes of its mean code."""
     examples = one_of_each(held_out_of(run, data))
     original = examples.batch(torch.arange(len(examples)))
     return {"original": pictures(original), "decoded": pictures(reconstructions(run.model, examples))}
 
 
-def _traversals(run: Run, data: Dataset, device: str) -> list[dict[str, Any]]:
+def _traversals(run: Run, data: Dataset, device: str) -> list[JsonTable]:
     """Images of an 8 with each latent moved from -5 to 5."""
     return [pictures(one.items) for one in _moved(run, one_of_each(held_out_of(run, data)), SHOWN)]
 
 
-def _all_digits(run: Run, data: Dataset, device: str) -> list[dict[str, Any]]:
+def _all_digits(run: Run, data: Dataset, device: str) -> list[JsonTable]:
     """Figure 8: the latents that move an 8 most, at every digit."""
     examples = one_of_each(held_out_of(run, data))
     strongest = sorted(_moved(run, examples, SHOWN), key=motion, reverse=True)[:STRONGEST]
@@ -152,7 +151,7 @@ TRAVERSALS = Measurement("traversals", _traversals)
 ALL_DIGITS = Measurement("traversals-of-digits", _all_digits)
 
 
-def _properties(run: Run, data: Dataset, device: str, items: int) -> dict[str, Any]:
+def _properties(run: Run, data: Dataset, device: str, items: int) -> JsonTable:
     """Latents that change nothing to the eye, and for each property the strongest correlation of a latent with it.
 
     Correlations are among images of one digit, over all digits.
@@ -185,7 +184,7 @@ STUDIES = (
     Study(
         "pastrana-figure5",
         "Pastrana, Figure 5",
-        "How does beta change the looks of reconstructed digits?",
+        "How does beta change the appearance of reconstructed digits?",
         f"{CHOSEN} Which images are shown is not said: ours are the first held-out ones of each digit, decoded from "
         f"their mean codes. {QUICK_CHOSEN}",
         figure5,

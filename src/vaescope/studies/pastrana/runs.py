@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from statistics import fmean
-from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.objectives import strengths
@@ -14,6 +13,7 @@ from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings
 from vaescope.sweeps import Sweep
 
@@ -41,16 +41,16 @@ class Subject:
     """The images and how models of them are trained; `unit` is what the paper's betas are multiplied by."""
 
     label: str
-    source: Any
+    source: str | JsonTable
     rate: float
     unit: float
-    settings: Mapping[str, Any] = field(repr=False)
+    settings: Mapping[str, object] = field(repr=False)
 
     def runs(
         self, context: StudyContext, model: str, betas: Sequence[int], sizes: Sequence[int] = (LATENTS,)
     ) -> list[StudyRun]:
-        """The runs of a model, those of a weight and a size beside each other, one for each seed."""
-        grid: dict[str, Sequence[Any]] = {
+        """The runs of a model for every weight and size, one for each seed, which varies fastest."""
+        grid: dict[str, Sequence[object]] = {
             "objective.beta": [self.unit * beta for beta in betas],
             "latents": list(sizes),
         }
@@ -101,7 +101,7 @@ def of_images(work: Callable[[StudyContext, Subject], Findings]) -> Callable[[St
     return study
 
 
-def _history(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _history(run: Run, data: Dataset, device: str) -> JsonTable:
     """Loss and share of the KL at each epoch that was logged, by split."""
     configuration = run.configuration
     beta, plan, held_out = (
@@ -110,7 +110,7 @@ def _history(run: Run, data: Dataset, device: str) -> dict[str, Any]:
         configuration.split.held_out,
     )
     training = len(data) - (held_out if isinstance(held_out, int) else round(held_out * len(data)))
-    found: dict[str, Any] = {
+    found: JsonTable = {
         split: [
             {
                 "epoch": row["step"] / (training // plan.batch),
@@ -133,7 +133,7 @@ def asked_histories(context: StudyContext, groups: Mapping[int, Sequence[StudyRu
     return {key: context.measured(runs, HISTORY) for key, runs in groups.items()}
 
 
-def end_cells(of: Mapping[str, Any], values: Values) -> list[Cell]:
+def end_cells(of: Mapping[str, object], values: Values) -> list[Cell]:
     """The negative ELBO at the end of training, on held-out images, and the share of the KL in it."""
     return [Cell.over({**of, "measure": name}, [one["test"][-1][name] for one in values]) for name in (LOSS, SHARE)]
 
@@ -149,7 +149,7 @@ def curves(groups: Mapping[str, Values], title: str, sentences: tuple[str, str])
     return chart(LOSS, LOSS, sentences[0]), chart("share of the KL", SHARE, sentences[1])
 
 
-def _curve(name: str, values: Values, split: str) -> list[dict[str, Any]]:
+def _curve(name: str, values: Values, split: str) -> list[JsonTable]:
     """The mean over seeds at each row of the histories, which have the same steps."""
     found = []
     for rows in zip(*(one[split] for one in values), strict=True):
@@ -163,7 +163,7 @@ def _grouped(keys: Sequence[int], runs: Sequence[StudyRun]) -> dict[int, list[St
     return {key: list(runs[each * at : each * (at + 1)]) for at, key in enumerate(keys)}
 
 
-def _settings(width: int, every: int, held_out: float | int, **settings: Any) -> dict[str, Any]:
+def _settings(width: int, every: int, held_out: float | int, **settings: object) -> JsonTable:
     widths = {"encoder_widths": (width,), "decoder_widths": (width,)}
     activations = {"encoder_activation": "tanh", "decoder_activation": "tanh"}
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell
 
 
@@ -17,6 +17,6 @@ def published_cells(name: str) -> tuple[Cell, ...]:
 
 
 @cache
-def _document(name: str) -> dict[str, Any]:
+def _document(name: str) -> JsonTable:
     file = files(__name__).joinpath(f"{name}.json")
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

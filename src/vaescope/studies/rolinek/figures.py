@@ -1,15 +1,15 @@
-"""Figure 4 and supplement C of Rolinek et al.: orthogonality beside disentanglement, and data with like scales."""
+"""Figure 4 and supplement C of Rolinek et al.: orthogonality and disentanglement, and data with similar scales."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.rolinek.runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK, Task
 from vaescope.studies.rolinek.tables import CHOSEN
 from vaescope.studies.study import Cell, Findings, Study
@@ -30,7 +30,7 @@ def figure4(context: StudyContext) -> Findings:
         )
         for taken in lengths
     }
-    points: list[dict[str, Any]] = []
+    points: list[JsonTable] = []
     cells: list[Cell] = []
     for trained, values in asked.items():
         points += [{**score, "length": trained} for score in values]
@@ -82,7 +82,7 @@ def _at_ratio(context: StudyContext, one: Task, ratio: float) -> Values:
     return context.measured(context.runs(sweep), one.scores(context))
 
 
-def _means(of: dict[str, Any], found: Sequence[dict[str, float]]) -> list[Cell]:
+def _means(of: JsonTable, found: Sequence[dict[str, float]]) -> list[Cell]:
     return [Cell.over({**of, "measure": measure}, [score[measure] for score in found]) for measure in found[0]]
 
 
@@ -98,7 +98,7 @@ STUDIES = (
     Study(
         "rolinek-scales",
         "Rolinek et al., supplement C",
-        "What happens when the principal directions of the data have like variances?",
+        "What happens when the principal directions of the data have similar variances?",
         f"{CHOSEN} The numbers of supplement C are known second-hand; the ratio 2 is the set of Table 2.",
         scales,
     ),

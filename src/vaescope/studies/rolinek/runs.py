@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.data import Dataset
+from vaescope.data import DataLike, Dataset
 from vaescope.encoding import distance_to_orthogonality, encode
 from vaescope.errors import DataError
 from vaescope.metrics import neighbours
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, StudyRun
+from vaescope.studies.results import JsonTable
 from vaescope.sweeps import Sweep
 
 BETA_VAE, VAE, AE, SIGMA, RANDOM = "beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "Random decoder"
 BERNOULLI = ", Bernoulli pixels"
 # Models that differ in the weight of the rate alone train together; the settings are what makes the others.
-GROUPS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+GROUPS: tuple[tuple[tuple[str, ...], JsonTable], ...] = (
     ((BETA_VAE, VAE), {}),
     ((AE,), {"model": "autoencoder"}),
     ((SIGMA,), {"posterior": "full"}),
@@ -49,16 +49,16 @@ class Task:
     """
 
     label: str
-    source: Any
+    source: str | JsonTable
     models: tuple[str, ...]
     latents: int
     rate: float
     beta: float
     regime_beta: float
-    settings: Mapping[str, Any] = field(repr=False)
+    settings: Mapping[str, object] = field(repr=False)
     continuous: tuple[bool, ...] = ()
 
-    def sweep(self, grid: Mapping[str, Any], source: Any = None, **settings: Any) -> Sweep:
+    def sweep(self, grid: Mapping[str, Sequence[object]], source: DataLike | None = None, **settings: object) -> Sweep:
         """The runs of the task over a grid; without a weight in it, they have the task's own."""
         return Sweep(
             self.source if source is None else source,
@@ -88,7 +88,11 @@ class Task:
     def in_regime(self, context: StudyContext, sizes: Sequence[int]) -> list[list[StudyRun]]:
         """The runs of the study of the regime for each number of latents, one for each seed."""
         seeds = context.seed_list(*SEEDS)
-        grid = {"objective.beta": [self.regime_beta], "latents": list(sizes), "seed": seeds}
+        grid: dict[str, Sequence[object]] = {
+            "objective.beta": [self.regime_beta],
+            "latents": list(sizes),
+            "seed": seeds,
+        }
         runs = context.runs(self.sweep(grid))
         return [runs[len(seeds) * at :][: len(seeds)] for at in range(len(sizes))]
 
@@ -114,7 +118,7 @@ def _scores(
     return found
 
 
-def _delta_kl(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _delta_kl(run: Run, data: Dataset, device: str) -> JsonTable:
     """The relative error of the regime's KL (eq. 30) at every step that was monitored."""
     rows = [row for row in run.history if row["split"] == "probe"]
     return {
@@ -153,7 +157,7 @@ def _factors(items: Dataset, continuous: tuple[bool, ...]) -> Float[Tensor, "ite
     return factors[:, varying].double() + 0.5 * torch.tensor(continuous)
 
 
-def _looked_at(every: int, held_out: float | int, variance: float = 0.5, **settings: Any) -> dict[str, Any]:
+def _looked_at(every: int, held_out: float | int, variance: float = 0.5, **settings: object) -> JsonTable:
     """Settings of training that is looked at so often.
 
     With a variance of 1/2, minus the log-likelihood is the summed squared error, but for a constant.
@@ -163,7 +167,7 @@ def _looked_at(every: int, held_out: float | int, variance: float = 0.5, **setti
     return {"likelihood": likelihood, "batch": 64, "held_out": held_out, **often, **settings}
 
 
-def _mlp(encoder: tuple[int, ...], decoder: tuple[int, ...], activation: str = "relu") -> dict[str, Any]:
+def _mlp(encoder: tuple[int, ...], decoder: tuple[int, ...], activation: str = "relu") -> JsonTable:
     widths = {"encoder_widths": encoder, "decoder_widths": decoder}
     return {"name": "mlp", **widths, "encoder_activation": activation, "decoder_activation": "tanh"}
 
@@ -172,7 +176,7 @@ LINEAR, NONLINEAR, MNIST, FASHION = "Synth. Lin.", "Synth. Non-Lin.", "MNIST", "
 FULL_SPRITES, SMALL_SPRITES, DIGITS = "dSprites", "dSprites (small)", "Digits"
 _FACTORED, _PLAIN = (BETA_VAE, AE, SIGMA), (VAE, AE, SIGMA)
 _ALL_MNIST, _ALL_FASHION = {"name": "mnist", "part": "all"}, {"name": "fashion-mnist", "part": "all"}
-_PICTURES: dict[str, Any] = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
+_PICTURES: JsonTable = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
 _FEW = {"items": 5000}
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 from vaescope.metrics import random_decoder_baseline
 from vaescope.regime import share_below
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.rolinek.runs import BERNOULLI, DELTA_KL, DISENTANGLEMENT, DTO, RANDOM, Task, tasks
 from vaescope.studies.study import Cell, Findings, Study
 
@@ -18,14 +18,14 @@ HIGH = 10  # latents of the second column of Table 1
 DRAWS = 500  # random decoders
 OWN, MANY = "beta-VAE (dep.)", f"beta-VAE ({HIGH})"
 CHOSEN = (
-    "Batch size, number of runs and initial weights are not said; we take 64 (one look of 500 batches is then the 0.1 "
-    "to 0.2% of training that most sets in the first column of Table 1 leave out), 10 unless fewer are asked for, and "
-    "Glorot's. Supplement B is known second-hand. A fifth of the items is held out, where the paper has a tenth each "
-    "for validation and test; of MNIST and Fashion-MNIST 10,000 of all 70,000. Squared error with an affine output; "
-    "of images at paper scale Bernoulli pixels too, under their own name, since the loss of the published runs is "
-    "known second-hand. The weights of Synth. Non-Lin.'s network are not published: ours are others. Large nets train "
-    "in TF32 on a GPU. Quick settings (weight of the rate, learning rate, steps) are not the paper's: they were "
-    "picked by trial until the published behaviour showed in seconds, so that agreement at quick scale is no "
+    "Batch size, number of runs and initial weights are not said; we take 64 (one check every 500 batches is then the "
+    "0.1 to 0.2% of training that most sets in the first column of Table 1 leave out), 10 unless fewer are asked for, "
+    "and Glorot's. Supplement B is known second-hand. A fifth of the items is held out, where the paper has a tenth "
+    "each for validation and test; of MNIST and Fashion-MNIST 10,000 of all 70,000. Squared error with an affine "
+    "output; of images at paper scale Bernoulli pixels too, under their own name, since the loss of the published "
+    "runs is known second-hand. The weights of Synth. Non-Lin.'s network are not published: ours are others. Large "
+    "nets train in TF32 on a GPU. Quick settings (weight of the rate, learning rate, steps) are not the paper's: they "
+    "were picked by trial until the published behaviour showed in seconds, so that agreement at quick scale is no "
     "replication."
 )
 
@@ -45,7 +45,7 @@ def table1(context: StudyContext) -> Findings:
             for model, runs in zip(models, task.in_regime(context, (one.latents, most)), strict=True):
                 asked.append((one, model, context.measured(runs, DELTA_KL)))
     cells: list[Cell] = []
-    curves: list[dict[str, Any]] = []
+    curves: list[JsonTable] = []
     for label, most in limits.items():
         for one, model, values in asked:
             if one.label == label:
@@ -69,12 +69,12 @@ def table1(context: StudyContext) -> Findings:
     return Findings(tuple(cells), (chart,))
 
 
-def share_in_regime(value: dict[str, Any]) -> float:
+def share_in_regime(value: JsonTable) -> float:
     """The percentage of training after the last check with a Delta_KL of 3% or more."""
     return 100 * share_below(value["delta_kl"], value["steps"])
 
 
-def _curve(label: str, model: str, values: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _curve(label: str, model: str, values: Sequence[JsonTable]) -> list[JsonTable]:
     """The mean over seeds at each check; runs of one sweep are checked at the same steps."""
     rows = []
     for at, step in enumerate(values[0]["steps"] if values else ()):

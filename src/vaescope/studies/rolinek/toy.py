@@ -44,7 +44,7 @@ def toy(context: StudyContext) -> Findings:
 
 
 def rotated(decoder: Float[Tensor, "dimensions 2"], degrees: float) -> Float[Tensor, "dimensions 2"]:
-    """The decoder after a code that was turned by so many degrees (section 4.2)."""
+    """The decoder composed with a rotation of the code by `degrees` (section 4.2)."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     return decoder @ torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64).T
 

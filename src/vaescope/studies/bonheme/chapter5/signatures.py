@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +17,13 @@ from vaescope.studies.charts import Histograms
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import histogram
 from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep
 
 PRIORS = {"0": False, "learned": True}
-SHEET: dict[str, Any] = {"name": "synthetic-nonlinear", "items": 4000}
-QUICK: dict[str, Any] = {
+SHEET: JsonTable = {"name": "synthetic-nonlinear", "items": 4000}
+QUICK: JsonTable = {
     "net": {"name": "mlp", "encoder_widths": [32, 32], "decoder_widths": [32, 32]},
     "likelihood": {"name": "gaussian", "variance": 0.001},
     "monitor_every": 0,
@@ -87,11 +87,11 @@ def _runs(context: StudyContext, learned: bool) -> list[StudyRun]:
     return context.runs(Sweep(data, {"model": "identifiable", "prior": prior, **settings}, member, grid=grid))
 
 
-def _signatures(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _signatures(run: Run, data: Dataset, device: str) -> JsonTable:
     """Types and signatures of all latents, and histograms of the clearest passive and active one."""
     codes = codes_of(run, data, device)
     types = types_of(codes)
-    found: dict[str, Any] = {
+    found: JsonTable = {
         "types": list(types),
         "signatures": [signature(codes, place) for place in range(len(types))],
     }
@@ -112,7 +112,7 @@ def _signatures(run: Run, data: Dataset, device: str) -> dict[str, Any]:
 SIGNATURES = Measurement("iVAE-signatures", _signatures)
 
 
-def _median(one: dict[str, Any], kind: str, name: str) -> float | None:
+def _median(one: JsonTable, kind: str, name: str) -> float | None:
     """The median over the latents of a type; the largest where the number is one."""
     own = [found[name] for found, of in zip(one["signatures"], one["types"], strict=True) if of == kind]
     if not own:
@@ -155,12 +155,12 @@ STUDIES: tuple[Study, ...] = (
         "bonheme-chapter5",
         f"{THESIS}, figures 5.1 to 5.4",
         "Do identifiable VAEs, whose prior is learned from the factors, have active and passive latents?",
-        "Published are histograms of one latent each, with two numbers in the text. Types are those of the rule for a "
-        "learned prior (a passive latent follows its prior, whose variance may be near 0), which the thesis does not "
-        "spell out. The told factors are the five that vary, scaled to [0, 1] over the whole set; kernels are 4, 4, 2, "
-        "2 as in the released code. One seed, as published, unless more are asked for. At quick scale the data are "
-        "4000 points of a curved sheet in six dimensions with two factors, and there are 6 latents; at paper scale "
-        "products are in bfloat16.",
+        "Published are histograms of one latent each, with two numbers in the text. Types are those of the rule for "
+        "a learned prior (a passive latent follows its prior, whose variance may be near 0), which the thesis does "
+        "not spell out. The factors that condition the prior are the five that vary, scaled to [0, 1] over the whole "
+        "set; kernels are 4, 4, 2, 2 as in the released code. One seed, as published, unless more are asked for. At "
+        "quick scale the data are 4000 points of a curved sheet in six dimensions with two factors, and there are 6 "
+        "latents; at paper scale products are in bfloat16.",
         signatures,
     ),
 )

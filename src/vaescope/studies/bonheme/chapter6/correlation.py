@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ from vaescope.studies.bonheme.settings import (
 from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Task, Values
-from vaescope.studies.results import Result, ResultKey
+from vaescope.studies.results import JsonTable, Result, ResultKey
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.training import Member, Trainer
 
@@ -55,7 +54,7 @@ class Snapshots:
     correlations: np.ndarray  # moments x latents x latents
 
     @classmethod
-    def from_plain(cls, table: dict[str, Any]) -> Snapshots:
+    def from_plain(cls, table: JsonTable) -> Snapshots:
         """The snapshots that `plain` wrote."""
         types = tuple(table["types"])
         above = np.triu_indices(len(types), 1)
@@ -65,7 +64,7 @@ class Snapshots:
         matrices[:, above[1], above[0]] = values
         return cls(tuple(table["steps"]), types, matrices)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonTable:
         """Steps, types and, for each moment, the correlations above the diagonal in six decimals."""
         above = np.triu_indices(len(self.types), 1)
         values = self.correlations[:, above[0], above[1]].astype(np.float64).round(6)
@@ -82,8 +81,8 @@ class Snapshots:
 
     def share_above(self, kind: str) -> float | None:
         """The share of snapshots and other latents with which latents of a type were correlated by more than 0.2."""
-        own, looks = self.places(kind), len(self.steps) * (len(self.types) - 1)
-        return fmean(self.times_above(place) / looks for place in own) if own else None
+        places, pairs = self.places(kind), len(self.steps) * (len(self.types) - 1)
+        return fmean(self.times_above(place) / pairs for place in places) if places else None
 
     def to_active(self, kind: str) -> float | None:
         """The mean size, over training, of correlations of active latents with others of a type (figure 6.11)."""
@@ -125,7 +124,7 @@ def largest(matrices: np.ndarray) -> np.ndarray:
     return np.where(np.eye(matrices.shape[-1], dtype=bool), 0.0, sizes).max(-1)
 
 
-def _correlations(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _correlations(run: Run, data: Dataset, device: str) -> JsonTable:
     """The types of the latents and the correlations of the means."""
     codes = codes_of(run, data, device)
     return {"types": list(types_of(codes)), "matrix": _matrix(codes).tolist()}
@@ -152,7 +151,7 @@ def _last_cells(name: str, beta: float, values: Values) -> list[Cell]:
     return cells
 
 
-def _last_chart(name: str, beta: float, value: dict[str, Any]) -> Matrix:
+def _last_chart(name: str, beta: float, value: JsonTable) -> Matrix:
     labels = [f"{place} {kind}" for place, kind in enumerate(value["types"])]
     title = f"Figure 6.9: correlation of mean codes, beta-VAE on {TITLES[name]}, beta = {beta}"
     sentence = "The size of the correlation of every two latents, with their types."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.regime import ACTIVE, FULL, MIXED, PASSIVE, REPRESENTATIONS, MeanAndSampled, mean_and_sampled
@@ -33,6 +32,7 @@ from vaescope.studies.bonheme.settings import (
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
 # What is left of the codes -> the types that are kept; None keeps all.
@@ -91,7 +91,7 @@ def kept(found: MeanAndSampled, representation: str, types: tuple[str, ...] | No
     return getattr(found.entry(representation, present), measure) if present else None
 
 
-def _of(of: Any) -> dict[str, Any]:
+def _of(of: Mapping[str, object]) -> JsonTable:
     """Columns of a number that is of the latents, not of one representation of them."""
     named = {name: of[name] for name in ("data", "objective", "strength")}
     return {**named, "representation": "both", "latents": "all"}
@@ -118,11 +118,11 @@ def _cells(family: Family, data: str, found: Mapping[float, Values]) -> list[Cel
     return cells
 
 
-def _dependence(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _dependence(run: Run, data: Dataset, device: str) -> JsonTable:
     """The number of passive latents, and the measures by representation and by what is kept of the latents."""
     codes = codes_of(run, data, device)
     found = mean_and_sampled(codes, types_of(codes))
-    measures: dict[str, Any] = {
+    measures: JsonTable = {
         representation: {
             latents: {title: kept(found, representation, types, measure) for title, measure in MEASURES.items()}
             for latents, types in KEPT.items()

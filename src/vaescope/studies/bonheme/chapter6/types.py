@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from vaescope.codes import Representation
@@ -32,6 +30,7 @@ from vaescope.studies.charts import Histograms, Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import histogram, regime
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
 FAMILIES = (BETA, BETA_TC, FACTOR, DIP_I, DIP_II)
@@ -141,11 +140,11 @@ def count_charts(figure: str, cells: list[Cell]) -> list[Lines]:
     ]
 
 
-def _moments(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+def _moments(run: Run, data: Dataset, device: str) -> JsonTable:
     """By representation and type of latents: moments over all latents of the type, and a histogram of the first."""
     codes = codes_of(run, data, device)
     types = types_of(codes)
-    found: dict[str, Any] = {}
+    found: JsonTable = {}
     for representation in REPRESENTATIONS:
         found[representation] = {}
         for kind in VARIABLE_TYPES:
@@ -185,7 +184,7 @@ def _histograms(found: Values, data: str, beta: float, representation: str) -> H
     )
 
 
-def _downstream(run: Run, data: Dataset, device: str, train_items: int, test_items: int) -> dict[str, Any]:
+def _downstream(run: Run, data: Dataset, device: str, train_items: int, test_items: int) -> JsonTable:
     """The average accuracy for each representation and combination of types."""
     codes = codes_of(run, data, device, DOWNSTREAM_ITEMS)
     found = downstream(codes, types_of(codes), train_items=train_items, test_items=test_items)
@@ -223,7 +222,7 @@ STUDIES: tuple[Study, ...] = (
         "How many latents are passive, mixed and active as the regularisation grows?",
         "Published are bars and one sentence, for six data sets of which ours is dSprites. The thesis counts the "
         "beta-VAE, beta-TC, FactorVAE, DIP-VAE II and the annealed VAE, which is in appendix B here, and leaves out "
-        "DIP-VAE I, which we have beside them; 50 seeds each unless fewer are asked for. Strengths are those of "
+        "DIP-VAE I, which we add; 50 seeds each unless fewer are asked for. Strengths are those of "
         f"Locatello et al. {QUICK_DATA}",
         counts,
     ),

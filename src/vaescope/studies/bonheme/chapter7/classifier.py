@@ -37,6 +37,7 @@ from vaescope.studies.charts import Matrix
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import map_of, plain_map
 from vaescope.studies.requests import Comparison, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.training import BatchOrder
 
@@ -59,7 +60,7 @@ class Classifier(nn.Module):
 
 
 def targets_of(data: Dataset) -> Tensor:
-    """What is told apart: the factors that vary, or the label; items x targets."""
+    """The targets of the classifier: the factors that vary, or the label; items x targets."""
     codes = data.factors
     if codes is None and data.labels is None:
         raise DataError(f"{data.name} must have factors or labels to be classified, it has neither.")
@@ -90,9 +91,7 @@ def _asked(context: StudyContext, name: str) -> Values:
     return context.compared([runs], Comparison("classifier", _classifiers, options, steps=steps * len(runs)))
 
 
-def _classifiers(
-    groups: list[list[Run]], data: Dataset, device: str, paper: bool, steps: int, items: int
-) -> dict[str, Any]:
+def _classifiers(groups: list[list[Run]], data: Dataset, device: str, paper: bool, steps: int, items: int) -> JsonTable:
     """Train a classifier for each seed; its accuracy, and the similarity of its layers to those of the VAEs."""
     settings = FitOptions.of(PAPER if paper else QUICK)
     rate = RATE if paper else QUICK_RATE
@@ -143,7 +142,7 @@ def _compared(vaes: list[nn.Module], runs: list[Run], items: Dataset, device: st
     return layer_similarity(rows, columns, device=device)
 
 
-def _cells(of: dict[str, Any], found: SimilarityMap) -> list[Cell]:
+def _cells(of: JsonTable, found: SimilarityMap) -> list[Cell]:
     """CKA of the same layer in both, and of the classifier's last layer with each of the VAE's codes."""
     at = {name: place for place, name in enumerate(found.columns)}
     layers = [name for name in found.rows if name.startswith("encoder")]

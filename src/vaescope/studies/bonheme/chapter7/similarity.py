@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import map_of, plain_map
 from vaescope.studies.requests import Comparison, StudyRun, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
 FEATURES, REPEATS = 50, 5
@@ -132,7 +132,7 @@ def sample_sizes(context: StudyContext) -> Findings:
     """Figure 7.1: CKA and Procrustes of matrices that share a part of their features, against the number of items."""
     random = np.random.default_rng(0)
     a = random.standard_normal((SIZES[-1], FEATURES))
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonTable] = []
     for pair, share in SHARED.items():
         common = round(share * FEATURES)
         fresh = random.standard_normal((SIZES[-1], FEATURES - common))
@@ -190,14 +190,14 @@ def _asked(context: StudyContext, one: Heatmap) -> Values:
     return context.compared(groups, Comparison("layer-similarity", _layers, options))
 
 
-def _layers(groups: list[list[Run]], data: Dataset, device: str, measure: str, items: int) -> dict[str, Any]:
+def _layers(groups: list[list[Run]], data: Dataset, device: str, measure: str, items: int) -> JsonTable:
     """Every layer against every layer, over all pairs of seeds (eq. 7.9)."""
     sides = [[run.model for run in group] for group in groups]
     columns = sides[1] if len(sides) > 1 else None
     return plain_map(layer_similarity(sides[0], columns, data, measure=measure, items=items, device=device))
 
 
-def layer_cells(of: dict[str, Any], found: SimilarityMap) -> list[Cell]:
+def layer_cells(of: JsonTable, found: SimilarityMap) -> list[Cell]:
     """What the text reads off a heatmap: the diagonal by parts of the net, and how the samples relate to the layers."""
     at = {name: place for place, name in enumerate(found.rows)}
     parts = {
@@ -216,7 +216,7 @@ def layer_cells(of: dict[str, Any], found: SimilarityMap) -> list[Cell]:
     return cells
 
 
-def map_cell(of: dict[str, Any], value: float, found: SimilarityMap) -> Cell:
+def map_cell(of: JsonTable, value: float, found: SimilarityMap) -> Cell:
     """A number from a map, with the number of pairs of models that it is a mean over."""
     return replace(Cell.over(of, [value]), count=int(found.pairs.max()))
 
@@ -234,14 +234,14 @@ STUDIES: tuple[Study, ...] = (
         "How many items do CKA and Procrustes need to tell how much two representations share?",
         "Published are lines, and the text says that both come close to the shared fraction. The distribution of the "
         "features, the numbers of items and the repetitions are not said: ours are standard normal, 50 to 10,000 "
-        "items, 5 draws but for the last, which is all items. The unbiased CKA is ours to add. Both scales are alike.",
+        "items, 5 draws but for the last, which is all items. We add the unbiased CKA. Both scales are the same.",
         sample_sizes,
         exact=True,
     ),
     Study(
         "bonheme-figure7.2-7.10",
         f"{THESIS}, figures 7.2 to 7.10",
-        "Which layers of VAEs are alike early and late in training, for strengths, objectives and architectures?",
+        "Which layers of VAEs are similar early and late in training, for strengths, objectives and architectures?",
         "Published are heatmaps and a caption. Our cells are means of what the text reads off them: the diagonal of "
         "the encoder, of the codes and of the decoder, and the similarity of samples with the encoder's layers. The "
         "last epoch stands for all 300,000 steps, and an epoch is a pass over all images. Figure 7.8c (epoch 410) is "

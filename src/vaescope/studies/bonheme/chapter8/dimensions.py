@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from vaescope.data import Dataset
 from vaescope.dimension import estimate, mle, neighbours
@@ -19,6 +18,7 @@ from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.measurements import regime
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep, data_name
 
@@ -131,7 +131,7 @@ def _of_layers(run: Run, data: Dataset, device: str, items: int, k: int) -> dict
     return found
 
 
-def _of(figure: str, subject: Subject, part: str, latents: int, epochs: float | None = None) -> dict[str, Any]:
+def _of(figure: str, subject: Subject, part: str, latents: int, epochs: float | None = None) -> JsonTable:
     return {"figure": figure, "data": subject.label, "of": part, "latents": latents, "epochs": epochs}
 
 
@@ -169,16 +169,18 @@ STUDIES: tuple[Study, ...] = (
         "Bonheme, Figure 8.4",
         "How many dimensions do the data sets have, by maximum likelihood with 3 to 20 neighbours and by TwoNN?",
         "The figure is a picture; the text gives 4, 11 and 22 for k = 20 as whole numbers. It names the averaging of "
-        "Levina and Bickel, its code has that of MacKay and Ghahramani: both are here, beside the same number. Each "
-        "repetition draws other items, where table D.4 has an anchor of 0.8 and 5 runs, and section 8.4.1 three.",
+        "Levina and Bickel, its code has that of MacKay and Ghahramani: both are here and compared with the same "
+        "number. Each repetition draws other items, where table D.4 has an anchor of 0.8 and 5 runs, and section 8.4.1 "
+        "three.",
         figure_8_4,
     ),
     Study(
         "bonheme-figure8.9-8.11",
         "Bonheme, Figures 8.9 to 8.11",
         "Where do the dimensions of mean and sampled codes part, which latents are there then, and how early?",
-        "The figures are pictures, so no number stands beside ours. The epochs of figure 8.11 are not said; it takes "
-        f"5,000 items here, as the widest layers of {DSPRITES} have 32,768 features. The runs are those of figure 8.5.",
+        "The figures are pictures, so no published number can be compared. The epochs of figure 8.11 are not said; "
+        f"it takes 5,000 items here, as the widest layers of {DSPRITES} have 32,768 features. The runs are those of "
+        "figure 8.5.",
         figures_8_9_to_8_11,
     ),
 )

@@ -1,14 +1,13 @@
-"""What models of growing size lose and hold, beside FONDUE's answers (Bonheme, figures 8.5 to 8.8)."""
+"""Loss and accuracy of models by their number of latents, and FONDUE's answers (Bonheme, figures 8.5 to 8.8)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
 
 from vaescope.data import Dataset, describe
-from vaescope.objectives import DIPII, OBJECTIVES, Beta
+from vaescope.objectives import DIPII, OBJECTIVES, Beta, Objective
 from vaescope.runs import Run
 from vaescope.sizing import Elbow, ElbowPoint, predict
 from vaescope.studies.bonheme.chapter8.search import (
@@ -30,6 +29,7 @@ from vaescope.studies.bonheme.chapter8.search import (
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep
 
@@ -49,7 +49,7 @@ class Panel:
     model: str
     names: tuple[str, ...] = (SYMSOL, DSPRITES, CELEBA)
     quick_names: tuple[str, ...] = (DSPRITES,)
-    objective: Any = field(default_factory=lambda: Beta(1.0))
+    objective: Objective = field(default_factory=lambda: Beta(1.0))
     autoencoder: bool = False
     connected: bool = False
     gaps: tuple[str, ...] = (TRACE, INFORMATION, SPREAD)
@@ -113,7 +113,7 @@ def _asked_losses(context: StudyContext, subject: Subject, panel: Panel) -> Valu
     return context.measured(runs, Measurement("loss-and-accuracy", _loss, {"items": context.pick(200, 10_000)}))
 
 
-def _loss(run: Run, data: Dataset, device: str, items: int) -> dict[str, Any]:
+def _loss(run: Run, data: Dataset, device: str, items: int) -> JsonTable:
     """The reconstruction loss on held-out items, and how well boosted trees predict factors and labels from means."""
     split = run.configuration.split
     learning, testing = data.split(split.held_out, split.seed)
@@ -138,7 +138,7 @@ def _elbow(context: StudyContext, subject: Subject, values: Values, chosen: int)
     return Elbow(chosen, tuple(points), tuple(first["targets"]), first["majority"], describe(subject.data))
 
 
-def _cells(of: dict[str, Any], check: Elbow, marks: dict[str, list[float]]) -> list[Cell]:
+def _cells(of: JsonTable, check: Elbow, marks: dict[str, list[float]]) -> list[Cell]:
     cells = [Cell.over({**of, "latents": name, "measure": "latents"}, values) for name, values in marks.items()]
     note = "" if check.elbow is not None else "no size lies below the chord by more than the seeds spread"
     cells.append(Cell({**of, "latents": ELBOW, "measure": "latents"}, check.elbow, note=note))
@@ -159,7 +159,7 @@ def _charts(cells: Sequence[Cell]) -> list[Lines]:
     return charts
 
 
-def _uprights(cells: Sequence[Cell], drawn: set[tuple[str, str]]) -> list[dict[str, Any]]:
+def _uprights(cells: Sequence[Cell], drawn: set[tuple[object, object]]) -> list[JsonTable]:
     """What the searches answer for the models and data that are drawn: data without labels have no accuracy."""
     found = [cell for cell in cells if cell.of["latents"] in METHODS.values()]
     return [
@@ -174,11 +174,12 @@ STUDIES: tuple[Study, ...] = (
         "bonheme-figure8.5-8.8",
         "Bonheme, Figures 8.5 to 8.8",
         "Does FONDUE find the elbow of the losses of VAEs, autoencoders, other objectives and fully connected nets?",
-        "The figures are pictures, so no number stands beside ours; the text says that 15 latents would do for Symsol. "
-        "The sizes are those of section 8.4.1 (table D.1 has 42 for Celeba alone). The thesis finds elbows by eye; "
-        "here it is the size furthest below the chord of the loss. The classifiers are histogram-based boosted trees, "
-        "learned from 10,000 items and tested on 5,000, where the thesis names no numbers. On a GPU models train in "
-        "bfloat16. FONDUE's numbers for the autoencoders are those of the VAEs, as in the thesis.",
+        "The figures are pictures, so no published number can be compared; the text says that 15 latents would do "
+        "for Symsol. The sizes are those of section 8.4.1 (table D.1 has 42 for Celeba alone). The thesis finds "
+        "elbows by eye; here it is the size furthest below the chord of the loss. The classifiers are "
+        "histogram-based boosted trees, learned from 10,000 items and tested on 5,000, where the thesis names no "
+        "numbers. On a GPU models train in bfloat16. FONDUE's numbers for the autoencoders are those of the VAEs, as "
+        "in the thesis.",
         figures_8_5_to_8_8,
     ),
 )

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from vaescope.data import Dataset, describe
-from vaescope.objectives import OBJECTIVES, Beta
+from vaescope.objectives import OBJECTIVES, Beta, Objective
 from vaescope.runs import hash_of
 from vaescope.sizing import GAPS as GAP_KINDS
 from vaescope.sizing import (
@@ -28,7 +27,7 @@ from vaescope.sizing import (
 from vaescope.sizing import Question as SizeQuestion
 from vaescope.studies.context import StudyContext
 from vaescope.studies.requests import Task, Values
-from vaescope.studies.results import Result, ResultKey
+from vaescope.studies.results import JsonTable, Result, ResultKey
 from vaescope.studies.study import Cell
 
 TRACE, INFORMATION, SPREAD, DIMENSION = "trace", "sorted information", "information", "dimension"
@@ -48,7 +47,7 @@ SEARCH_MODELS, SEARCH_PERIODS = 10, 3
 LATENTS, MODELS, EPOCHS, MINUTES = "latents", "models", "epochs", "minutes"
 # What stands for each data set of the thesis at quick scale, and where the thesis' own is.
 GAUSSIAN = {"name": "gaussian-manifold", "ambient": 12, "items": 1500}
-STAND_INS: dict[str, tuple[str, dict[str, Any]]] = {
+STAND_INS: dict[str, tuple[str, JsonTable]] = {
     SYMSOL: ("Gaussian of 3", {**GAUSSIAN, "dimension": 3, "noise": 0.3}),
     DSPRITES: ("digits", {"name": "digits"}),
     CELEBA: ("Gaussian of 6", {**GAUSSIAN, "dimension": 6, "noise": 0.25}),
@@ -62,7 +61,7 @@ class Subject:
     """A data set as the tables call it, what opens it, and the set itself."""
 
     label: str
-    source: Any
+    source: JsonTable
     data: Dataset = field(repr=False)
 
 
@@ -85,7 +84,7 @@ class Question:
     """One search: over which gap, with which objective, from where (None: the intrinsic dimension of the data)."""
 
     gap: str = TRACE
-    objective: Any = field(default_factory=lambda: Beta(1.0))
+    objective: Objective = field(default_factory=lambda: Beta(1.0))
     start: int | None = None
 
 
@@ -133,7 +132,7 @@ class Found:
 
         return [float(asked(answer)) for answer in self.values]
 
-    def cells(self, of: Mapping[str, Any], models: Sequence[float]) -> list[Cell]:
+    def cells(self, of: Mapping[str, object], models: Sequence[float]) -> list[Cell]:
         """A row of a table: the number of latents, models, epochs, and the time of one seed's search."""
         epochs = self.epochs()
         row = {LATENTS: self.values, MODELS: models, EPOCHS: epochs}
@@ -144,10 +143,10 @@ class Found:
         return [*cells, Cell({**of, "measure": MINUTES}, minutes, None, len(self.answers), note)]
 
 
-def settings_of(context: StudyContext, connected: bool = False) -> dict[str, Any]:
+def settings_of(context: StudyContext, connected: bool = False) -> JsonTable:
     """Settings of the models: those of tables D.1 to D.3, or small nets."""
     cuda = context.device.startswith("cuda")
-    net: dict[str, Any] = {"name": "fully_connected" if connected else "conv"}
+    net: JsonTable = {"name": "fully_connected" if connected else "conv"}
     if context.is_quick:
         net = {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32]}
         net |= {"decoder_activation": "tanh"} if connected else {}
@@ -207,7 +206,7 @@ class Search:
     def key(self, question: Question, seed: int) -> ResultKey:
         """Where an answer is kept: by everything that it depends on."""
         context = self.context
-        options: dict[str, Any] = {
+        options: JsonTable = {
             "gap": GAP_KINDS.plain(GAPS[question.gap]),
             "objective": OBJECTIVES.plain(question.objective),
             "learning_rate": rate_of(context),
@@ -294,6 +293,6 @@ def asked(context: StudyContext, subject: Subject, questions: Sequence[Question]
     return Asked(tuple(seeds), values)
 
 
-def objectives_of(name: str, place: str, strengths: Sequence[float]) -> dict[float, Any]:
+def objectives_of(name: str, place: str, strengths: Sequence[float]) -> dict[float, Objective]:
     """An objective for each strength."""
     return {strength: OBJECTIVES[name](**{place: float(strength)}) for strength in strengths}

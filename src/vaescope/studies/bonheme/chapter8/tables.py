@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from vaescope.studies.bonheme.chapter8.search import (
     CELEBA,
@@ -47,11 +46,11 @@ COMMON = (
 )
 BLOCKS = (
     " FONDUE_IB truncates both of its terms to two decimals in blocks of 999 items. In the thesis' code, though not in "
-    "its text, the items are sorted by their pixels first, so that those of a block are alike, their codes have less "
+    "its text, the items are sorted by their pixels first, so that those of a block are similar, their codes have less "
     "entropy, and more latents are asked for; 'FONDUE_IB, spread' takes blocks of 1,000 that are like the whole data."
 )
 
-Rows = Sequence[tuple[Mapping[str, Any], Question]]
+Rows = Sequence[tuple[Mapping[str, object], Question]]
 
 
 def _table(
@@ -98,7 +97,7 @@ def _by_gap(gaps: Sequence[str], names: Mapping[str, str] = METHODS, start: int 
 
 def table_8_1(context: StudyContext) -> Findings:
     """FONDUE and FONDUE_IB by data set (table 8.1)."""
-    sentence = "FONDUE's number of latents beside that of the information bottleneck's criterion."
+    sentence = "FONDUE's number of latents and that of the information bottleneck's criterion."
     names = context.pick(FEW, SETS)
     return _table(context, _by_gap(BY_INFORMATION), "Latents by two criteria", sentence, "method", names=names)
 
