@@ -16,7 +16,7 @@ from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.training import Member, Plan, State, Trainer
 from vaescope.training.engines import Records
-from vaescope.training.groups import MAX_MEMBERS, group
+from vaescope.training.ensemble import MAX_MEMBERS, group_members
 from vaescope.training.order import BatchOrder, draw_noise
 
 ARCHITECTURE = Architecture(net=MLP((16,), (16,)), likelihood="gaussian")
@@ -184,6 +184,6 @@ def test_small_nets_train_together_on_a_cpu_and_large_ones_alone() -> None:
     cpu = torch.device("cpu")
     small = ARCHITECTURE.build((6,), 2, seed=0)
     large = Architecture().build((1, 64, 64), 2, seed=0)
-    assert [len(positions) for positions in group(members, small, cpu)] == [MAX_MEMBERS, 70 - MAX_MEMBERS]
-    assert [len(positions) for positions in group(members, large, cpu)] == [1] * 70
-    assert [len(positions) for positions in group(members, large, torch.device("cuda"))] == [64, 6]
+    assert [len(positions) for positions in group_members(members, small, cpu)] == [MAX_MEMBERS, 70 - MAX_MEMBERS]
+    assert [len(positions) for positions in group_members(members, large, cpu)] == [1] * 70
+    assert [len(positions) for positions in group_members(members, large, torch.device("cuda"))] == [64, 6]

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 
 from vaescope.data.conditions import checked_condition
 from vaescope.likelihoods.likelihood import Likelihood, LikelihoodModule
+from vaescope.models.forward_pass import ForwardPass
 from vaescope.models.latent_model import LatentModel
 from vaescope.nets.net import Decoder, Encoder, Net
-from vaescope.numerics.distributions import Distribution
+from vaescope.numerics.distributions import DiagonalGaussian, Distribution
 from vaescope.posteriors.posterior import Posterior, PosteriorHead
 from vaescope.priors.prior import Prior, PriorModule
+from vaescope.priors.standard import StandardPrior
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,28 @@ class LatentModule(nn.Module, LatentModel):
         """The condition, checked and in the precision of the model."""
         found = checked_condition(condition, self.condition_width, self.condition or "condition")
         return found.to(self.latent_mask.dtype)
+
+
+class Variational(LatentModule):
+    """Encoder -> posterior -> z -> decoder -> likelihood, with a prior over z.
+
+    A subclass implements `encode`, where a condition joins the item.
+    """
+
+    encoder: Encoder
+    prior: PriorModule
+
+    def forward(
+        self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
+    ) -> ForwardPass:
+        posterior = self.encode(x, condition)
+        z = posterior.sample(noise["posterior"]) * self.latent_mask
+        return ForwardPass(posterior, z, self.decode(z, condition), self.prior(self.latent_mask, condition))
+
+
+def gaussian_prior(model: LatentModel, condition: Tensor | None = None) -> DiagonalGaussian | None:
+    """The prior of a model if it is a Gaussian other than N(0, 1); codes are measured against N(0, 1) otherwise."""
+    if model.prior is None or isinstance(model.prior, StandardPrior):
+        return None
+    prior = model.prior(model.latent_mask, condition)
+    return prior if isinstance(prior, DiagonalGaussian) else None

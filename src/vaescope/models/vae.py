@@ -5,9 +5,8 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.models.module import Parts
+from vaescope.models.module import Parts, Variational
 from vaescope.models.registry import MODELS
-from vaescope.models.variational import Variational
 from vaescope.nets.net import Shape
 from vaescope.numerics.distributions import Distribution
 

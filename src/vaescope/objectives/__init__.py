@@ -3,16 +3,14 @@
 from vaescope.objectives.annealed import Annealed
 from vaescope.objectives.beta import Beta
 from vaescope.objectives.beta_tc import BetaTC
-from vaescope.objectives.context import Context
 from vaescope.objectives.decomposition import Decomposition
 from vaescope.objectives.dip import DIPI, DIPII
 from vaescope.objectives.factor import Factor
 from vaescope.objectives.maximum_entropy import MaximumEntropy
-from vaescope.objectives.objective import Objective
+from vaescope.objectives.objective import Context, Objective, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import form, in_words, strengths, strengths_in_use, with_strengths
-from vaescope.objectives.terms import Terms
 
 __all__ = [
     "DIPI",

@@ -9,11 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 
 @OBJECTIVES.register("annealed", summary="reconstruction + gamma |KL - C(t)|", source="Bonheme, eq. 4.26")

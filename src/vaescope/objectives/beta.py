@@ -8,11 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 
 @OBJECTIVES.register("beta", summary="reconstruction + beta KL; beta = 1 is the ELBO", source="Bonheme, eq. 4.25")

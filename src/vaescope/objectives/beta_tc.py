@@ -13,11 +13,10 @@ from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics import gaussian
 from vaescope.numerics.aggregate import ESTIMATORS, Estimator, aggregate
 from vaescope.numerics.distributions import Distribution
-from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 
 @OBJECTIVES.register(

@@ -14,11 +14,10 @@ from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.aggregate import log_mixture
 from vaescope.numerics.distributions import DiagonalGaussian, Distribution
 from vaescope.numerics.mmd import latent_mmd
-from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 Divergence = Literal["mmd", "kl"]
 DIVERGENCES: tuple[str, ...] = get_args(Divergence)

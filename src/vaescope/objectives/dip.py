@@ -11,11 +11,10 @@ from torch import Tensor
 
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.distributions import Distribution, FullGaussian
-from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from torch.nn.functional import log_softmax
 from vaescope.errors import ConfigurationError
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.nets.sizes import check_sizes
-from vaescope.objectives.context import Context
+from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 SHUFFLE = "objective/shuffle"
 CRITIC_SLOPE = 0.2

@@ -10,10 +10,8 @@ from torch import Tensor, nn
 
 from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.divergence import latent_rate
-from vaescope.objectives.context import Context
-from vaescope.objectives.objective import Objective
+from vaescope.objectives.objective import Context, Objective, Terms
 from vaescope.objectives.strengths import require
-from vaescope.objectives.terms import Terms
 
 RECONSTRUCTION = "reconstruction"
 

@@ -30,7 +30,7 @@ from vaescope.runs.run import Run
 from vaescope.runs.store import DEFAULT_FOLDER, Store
 from vaescope.training import Member, Trainer
 from vaescope.training.checkpoint import save_state, write_atomically
-from vaescope.training.groups import group as group_members
+from vaescope.training.ensemble import group_members
 from vaescope.training.optimisers import Optimiser
 from vaescope.training.trainer import check_members
 

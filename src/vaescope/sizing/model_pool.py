@@ -16,7 +16,7 @@ from vaescope.encoding import encode
 from vaescope.models import Architecture, LatentModule
 from vaescope.sizing.gaps import Evidence, Gap, GapFunction, GapTerms, measure
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.groups import group as group_members
+from vaescope.training.ensemble import group_members
 from vaescope.training.state import State
 
 # Label of a gap, model, number of periods it has trained for.

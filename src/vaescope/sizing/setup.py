@@ -28,7 +28,7 @@ from vaescope.sizing.gaps import GAPS, Gap, GapFunction, Trace, gap_name
 from vaescope.sizing.model_pool import Setup
 from vaescope.sizing.store import SEARCH_PREFIX
 from vaescope.training import OPTIMISERS, Member, Plan
-from vaescope.training.groups import group as group_members
+from vaescope.training.ensemble import group_members
 from vaescope.training.optimisers import Optimiser
 
 # Steps: one pass over few items is too short. Convolutional nets find their latents soonest; a learned noise, the

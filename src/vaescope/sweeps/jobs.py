@@ -18,7 +18,7 @@ from vaescope.runs.run import Run
 from vaescope.runs.store import Store
 from vaescope.sweeps.specification import Sweep, Trial
 from vaescope.training import Member
-from vaescope.training.groups import group
+from vaescope.training.ensemble import group_members
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _group_trials(
             tuple(known[ids[one]][0] for one in together),
             measure,
         )
-        for number, together in enumerate(group(members, widest, device))
+        for number, together in enumerate(group_members(members, widest, device))
     ]
 
 

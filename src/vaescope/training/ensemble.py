@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -150,3 +150,16 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         model.train()
+
+
+MAX_MEMBERS = 64
+# On a CPU a small net spends its time between operations, which stacked members share; a large net does not.
+MAX_STACKED_PARAMETERS = 100_000
+
+
+def group_members(members: Sequence[Member], module: nn.Module, device: torch.device) -> list[list[int]]:
+    """Positions of the members, in groups that train as one program."""
+    positions = list(range(len(members)))
+    stacked = device.type == "cuda" or Layout.of(module).size <= MAX_STACKED_PARAMETERS
+    size = MAX_MEMBERS if stacked else 1
+    return [positions[start : start + size] for start in range(0, len(positions), size)]

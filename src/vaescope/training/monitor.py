@@ -12,7 +12,7 @@ from torch.func import functional_call, vmap
 
 from vaescope.errors import CollapseWarning
 from vaescope.models import LatentModule
-from vaescope.models.variational import gaussian_prior
+from vaescope.models.module import gaussian_prior
 from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
     CollapseWatch,
@@ -27,9 +27,8 @@ from vaescope.objectives import in_words
 from vaescope.training.batches import Batches, as_channels_last
 from vaescope.training.cuda_graph import captured
 from vaescope.training.ensemble import Ensemble, evaluation_mode
-from vaescope.training.history import HistoryValue
 from vaescope.training.plan import PRECISIONS, Member
-from vaescope.training.state import State, first_member
+from vaescope.training.state import HistoryValue, State, first_member
 
 CHUNK_ITEMS = 256
 LETTERS = "amp"  # one letter a latent, in the order of VARIABLE_TYPES

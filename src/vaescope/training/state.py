@@ -1,9 +1,10 @@
-"""Where training stands: a step, parameters, optimiser slots and buffers, all stacked over the members."""
+"""The state of an ensemble in training, and the rows of its history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from jaxtyping import Float
 from torch import Tensor
@@ -47,3 +48,23 @@ def first_member(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _clones(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+HistoryValue: TypeAlias = float | str | list[float]
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """The values of one member up to a step.
+
+    Attributes:
+        member: Position of the member in its ensemble.
+        step: Number of steps done.
+        split: 'train' (means since the row before), 'test' (held-out items) or 'probe' (types of the latents).
+        values: The values by name.
+    """
+
+    member: int
+    step: int
+    split: str
+    values: dict[str, HistoryValue]

@@ -20,13 +20,12 @@ from vaescope.training.critic import CRITIC_OPTIMISER
 from vaescope.training.engines import Records, SingleEngine, StackedEngine
 from vaescope.training.ensemble import Ensemble
 from vaescope.training.evaluate import evaluate
-from vaescope.training.history import HistoryRow, HistoryValue
 from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
 from vaescope.training.monitor import Monitor
 from vaescope.training.optimisers import empty_slots
 from vaescope.training.order import BatchOrder
 from vaescope.training.plan import PRECISIONS, Member, Plan
-from vaescope.training.state import State
+from vaescope.training.state import HistoryRow, HistoryValue, State
 
 
 class Trainer:
