@@ -63,10 +63,11 @@ class Speed:
         fixed, each = STEP_SECONDS.get((self.device, self.net, self.precision), DEFAULT_STEP_SECONDS[self.device])
         return SETUP_SECONDS[self.device] + steps * (fixed + each * models)
 
-    def models_within(self, seconds: float, steps: float) -> int:
-        """The largest ensemble that trains within a time; at least one model."""
+    def models_within(self, seconds: float, steps: float, after: float = 0.0) -> int:
+        """The largest ensemble that trains within a time, with `after` seconds more for each model; at least one."""
         fixed, each = STEP_SECONDS.get((self.device, self.net, self.precision), DEFAULT_STEP_SECONDS[self.device])
-        return max(1, math.floor(((seconds - SETUP_SECONDS[self.device]) / max(1.0, steps) - fixed) / each))
+        rest = seconds - SETUP_SECONDS[self.device] - steps * fixed
+        return max(1, math.floor(rest / (steps * each + after)))
 
 
 class StepTimes:
@@ -291,7 +292,7 @@ class _Builder:
         for ids in jobs.values():
             job = part_of(runs[ids[0]].job, ids)
             steps, speed = self._steps(job), self._speed(job)
-            for part in _cut(job.ids, speed.models_within(self.limit, steps)):
+            for part in _cut(job.ids, speed.models_within(self.limit, steps, MEASURE_SECONDS)):
                 requests = [request for identity in part for request in wanted[identity].values()]
                 lacking = {request.run.id for request in requests if self.context.store.find(request.key) is None}
                 missing = tuple(identity for identity in part if identity in lacking | needed)

@@ -10,7 +10,7 @@ from vaescope.encoding import activations, encode
 from vaescope.errors import DataError
 from vaescope.objectives import OBJECTIVES
 from vaescope.regime import MEAN, SAMPLED
-from vaescope.runs import Run
+from vaescope.runs import Run, choose_device
 from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme.chapter8.elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme.chapter8.search import DSPRITES, Subject, rate_of, settings_of, subjects
@@ -38,7 +38,7 @@ def figure_8_4(context: StudyContext) -> Findings:
         values: dict[tuple[str, int], list[float]] = {}
         for seed in context.seed_list(*REPEATS):
             items = subject.data.draw(context.pick(*ITEMS), seed)
-            found = estimate(items, device=context.verified_device())
+            found = estimate(items, device=choose_device(None))
             for name, swept in ((INVERSES, found.mackay_ghahramani), (ESTIMATES, found.levina_bickel)):
                 for one in swept.estimates:
                     values.setdefault((name, one.k), []).append(one.dimension)
