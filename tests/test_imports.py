@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -33,3 +34,19 @@ def test_the_array_floor_loads_nothing_from_above(package: str) -> None:
     loaded = {name.split(".")[1] for name in json.loads(done.stdout)}
     assert package in loaded
     assert loaded & UPPER == set()
+
+
+STUDIES = sorted((ROOT / "studies").rglob("*.py"))
+SHARED = ("checks", "errors", "markup", "notebook", "numerics", "registry", "tables")
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_study_uses_public_names_alone(path: Path) -> None:
+    # import-linter cannot tell the function `encode` of a package from its module `encode`.
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        module = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+        if module[:1] != ["vaescope"] or len(module) == 1 or module[1] in ("studies", *SHARED):
+            continue
+        package = importlib.import_module(f"vaescope.{module[1]}")
+        assert len(module) == 2, ast.unparse(node)
+        assert {name.name for name in node.names} <= set(package.__all__), ast.unparse(node)

@@ -97,7 +97,7 @@ def reproduce(
         _print_plans([plan_study(name, scale, piece=piece, **options) for name in names], json)
         return
     make_output(output)
-    told: list[dict[str, Any]] = []
+    printed: list[dict[str, Any]] = []
     unfinished: list[StudyUnfinished] = []
     budget = _Budget(minutes)
     try:
@@ -108,13 +108,13 @@ def reproduce(
                 unfinished.append(left)
                 continue
             files = {kind: str(path) for kind, path in write_study(found, output).items()}
-            told.append({**found.plain(), "files": files})
+            printed.append({**found.plain(), "files": files})
             if not json:
                 _print_study(found, files)
     finally:
         # A study that refuses, or is stopped, takes nothing away from those before it.
-        if json and told:
-            print_json(told)
+        if json and printed:
+            print_json(printed)
     for study in unfinished:
         print(f"unfinished: {study}", file=sys.stderr)
     if unfinished:

@@ -38,6 +38,7 @@ __all__ = [
     "StudyUnfinished",
     "Task",
     "Values",
+    "parse_share",
     "plan",
     "reproduce",
 ]

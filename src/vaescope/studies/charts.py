@@ -63,7 +63,8 @@ class Matrix:
     def plain(self) -> JsonTable:
         """For machines."""
         table = {"rows": list(self.rows), "columns": list(self.columns), "matrix": np.asarray(self.matrix).tolist()}
-        return without_infinities({"chart": "matrix", **_fields(self), **table})
+        written: JsonTable = without_infinities({"chart": "matrix", **_fields(self), **table})
+        return written
 
 
 @dataclass(frozen=True)

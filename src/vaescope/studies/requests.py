@@ -49,7 +49,8 @@ class Measurement:
 
     def of(self, run: Run, data: Dataset, device: str) -> Json:
         """Measure."""
-        return self.function(run, data, device, **self.options)
+        value: Json = self.function(run, data, device, **self.options)
+        return value
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -164,14 +165,9 @@ def _train(works: Sequence[TrainPiece], context: StudyContext) -> None:
     finished = [job for job in jobs if is_done(job, folder)]
     missing = [job for job in jobs if job not in finished]
     train = get_engine(settings.engine)
-    done: Iterable = train(missing, folder, device=context.device, **settings.engine_options) if missing else ()
-    for job in _chained(finished, done):
+    done = train(missing, folder, device=context.device, **settings.engine_options) if missing else iter(())
+    for job in chain(finished, done):
         _measure(works[job.number], job.ids, context)
-
-
-def _chained(*parts: Iterable) -> Iterator:
-    for part in parts:
-        yield from part
 
 
 def _measure(work: TrainPiece, ids: Sequence[str], context: StudyContext) -> None:

@@ -79,8 +79,8 @@ def density(mixture: MixtureSameFamily) -> Float[Tensor, "one height width"]:
     """The density over the plane as an image, its largest value white."""
     line = torch.linspace(-REACH, REACH, PIXELS, dtype=torch.float64)
     height, width = torch.meshgrid(line.flip(0), line, indexing="ij")
-    values = mixture.log_prob(torch.stack([width, height], -1).flatten(0, 1))
-    return (values - values.max()).exp().unflatten(0, (1, PIXELS, PIXELS)).float()
+    values: Tensor = mixture.log_prob(torch.stack([width, height], -1).flatten(0, 1))
+    return (values - values.max()).exp().reshape(1, PIXELS, PIXELS).float()
 
 
 def _work(context: StudyContext) -> Findings:

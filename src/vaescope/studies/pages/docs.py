@@ -91,7 +91,7 @@ def _read(file: Path) -> JsonTable:
         raise ConfigurationError(
             f"{file} must be what `vaescope reproduce {file.stem}` writes, {wrong}. Make it again, or move it away."
         )
-    return plain
+    return dict(plain)
 
 
 def _numbers(plain: JsonTable) -> list[str]:

@@ -177,7 +177,8 @@ def _correlations(
     codes: Float[np.ndarray, "items latents"], wanted: Float[np.ndarray, "items properties"]
 ) -> Float[np.ndarray, "latents properties"]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.corrcoef(codes.T, wanted.T)[: codes.shape[1], codes.shape[1] :]
+        matrix: np.ndarray = np.corrcoef(codes.T, wanted.T)
+    return matrix[: codes.shape[1], codes.shape[1] :]
 
 
 STUDIES = (

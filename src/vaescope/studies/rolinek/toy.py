@@ -51,7 +51,8 @@ def rotated(decoder: Float[Tensor, "dimensions 2"], degrees: float) -> Float[Ten
 
 def principal(decoder: Float[Tensor, "dimensions 2"]) -> Float[Tensor, "dimensions 2"]:
     """The decoder behind the rotation that makes its columns orthogonal (eq. 27)."""
-    return decoder @ torch.linalg.svd(decoder, full_matrices=False).Vh.T
+    rotation: Tensor = torch.linalg.svd(decoder, full_matrices=False).Vh
+    return decoder @ rotation.T
 
 
 def _of(decoder: Float[Tensor, "dimensions 2"]) -> list[tuple[str, float]]:

@@ -114,7 +114,7 @@ SIGNATURES = Measurement("iVAE-signatures", _signatures)
 
 def _median(one: JsonTable, kind: str, name: str) -> float | None:
     """The median over the latents of a type; the largest where the number is one."""
-    own = [found[name] for found, of in zip(one["signatures"], one["types"], strict=True) if of == kind]
+    own: list[float] = [found[name] for found, of in zip(one["signatures"], one["types"], strict=True) if of == kind]
     if not own:
         return None
     return max(own) if name.startswith("largest") else median(own)

@@ -121,7 +121,8 @@ def correlations(context: StudyContext) -> Findings:
 def largest(matrices: np.ndarray) -> np.ndarray:
     """The largest size of a correlation of each latent with another one."""
     sizes = np.abs(matrices)
-    return np.where(np.eye(matrices.shape[-1], dtype=bool), 0.0, sizes).max(-1)
+    others: np.ndarray = np.where(np.eye(matrices.shape[-1], dtype=bool), 0.0, sizes)
+    return np.asarray(others.max(-1))
 
 
 def _correlations(run: Run, data: Dataset, device: str) -> JsonTable:
