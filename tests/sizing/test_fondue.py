@@ -224,7 +224,7 @@ def test_data_of_one_point_with_a_given_start_have_no_living_latent() -> None:
         ({"over": "beta"}, "largest.*beta"),
         ({"gap": 3}, "gap.*got 3"),
         ({"over": "beta", "largest": None}, "beta.*latents"),
-        ({"likelihood": "bernoulli"}, r"likelihood 'bernoulli' takes numbers in \[0, 1\]"),
+        ({"likelihood": "bernoulli"}, r"likelihood 'bernoulli' needs numbers in \[0, 1\]"),
     ],
     ids=str,
 )
