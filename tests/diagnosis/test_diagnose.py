@@ -131,7 +131,7 @@ def test_an_incomplete_run_raises_an_error(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("subject", ["", "zzz", "/nowhere/at/all", Path("nowhere")])
 def test_an_unknown_run_raises_an_error(subject: Any, folder: Path) -> None:
-    with pytest.raises(RunError, match=re.escape(str(subject) or "id")):
+    with pytest.raises(RunError, match=re.escape(str(subject) or "No run")):
         diagnose(subject, runs=folder)
 
 
