@@ -18,13 +18,6 @@ from vaescope.training import Member, Plan, Trainer
 from vaescope.training.batches import Batches
 from vaescope.training.evaluate import evaluate
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-    # The compiler's own, on versions that we do not choose.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores"),
-]
-
 MEMBERS = (Member(3, Beta(1.0), 1e-3, seed=0), Member(8, Beta(4.0), 1e-4, seed=3), Member(5, Beta(0.5), 2e-3, seed=11))
 ARCHITECTURES = {
     "conv": Architecture(net=Conv(channels=(8, 8, 16, 16), hidden=32)),
@@ -92,3 +85,17 @@ def test_rendered_images_are_the_same_on_both_devices(name: str) -> None:
     data = open_dataset(name)
     index = torch.randint(0, len(data), (500,), generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(data.to("cuda").batch(index.cuda()).cpu(), data.batch(index), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["dsprites-color", "dsprites-noisy"])
+def test_images_that_are_painted_inside_the_compiled_step_train_as_on_the_cpu(name: str) -> None:
+    training, held_out = open_dataset(name).draw(600).split(0.1)
+    plan = Plan(10, 16, precision="float64", log_every=5, evaluate_every=10, evaluation_items=32)
+    states = []
+    for device in ("cuda", "cpu"):
+        trainer = Trainer(ARCHITECTURES["mlp"], MEMBERS[:1], plan, training, held_out, device)
+        while not trainer.finished:
+            trainer.advance()
+        states.append(trainer.model().state_dict())
+    for parameter, value in states[0].items():
+        assert float((value.cpu() - states[1][parameter]).norm() / states[1][parameter].norm()) <= 1e-9, parameter

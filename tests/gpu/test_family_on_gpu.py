@@ -16,11 +16,6 @@ from vaescope.objectives import DIPII, Annealed, Beta, BetaTC, Decomposition, Fa
 from vaescope.priors import Anisotropic
 from vaescope.training import Member, Plan, Trainer
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
-
 SMALL = MLP((12,), (12,), "tanh", "tanh")
 CASES: dict[str, tuple[Architecture, Any]] = {
     "vgon": (Architecture("vgon", SMALL), Beta(2.0)),

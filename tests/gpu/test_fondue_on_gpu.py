@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from vaescope.data import open_dataset
 from vaescope.nets import MLP
 from vaescope.sizing import fondue
-
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
 
 
 def test_the_search_is_the_same_on_both_devices() -> None:

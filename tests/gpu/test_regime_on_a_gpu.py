@@ -13,11 +13,6 @@ from vaescope.objectives import Beta
 from vaescope.regime import collapse, mean_and_sampled, mutual_information_bound, variable_types
 from vaescope.training import Member, Plan, Trainer
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
-
 
 def codes(device: str) -> Representation:
     generator = torch.Generator().manual_seed(0)

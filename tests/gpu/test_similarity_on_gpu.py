@@ -8,8 +8,6 @@ import torch
 
 from vaescope.similarity import all_pairs
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
 
 def tables(count: int, items: int, widths: tuple[int, ...]) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)

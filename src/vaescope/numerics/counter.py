@@ -56,7 +56,8 @@ def _words(
     row = rows.to(device).unsqueeze(-1)
     column = torch.arange(columns, device=device)
     number = torch.full((), stream_number(stream), dtype=torch.int64, device=device)
-    return philox((column, row, step, number), (seed & _LOW, (seed >> 32) & _LOW))
+    # Without the mask, the compiler takes the column for an index and multiplies it as int32 (torch 2.11, Triton).
+    return philox((column & _LOW, row, step, number), (seed & _LOW, (seed >> 32) & _LOW))
 
 
 def uniform(
