@@ -37,7 +37,7 @@ def ask(data=vectors, latents=2, **settings):
     return fit(data, latents, **{"steps": 2, "runs": runs, **settings})
 
 def ask_many(members, **settings):
-    return fit_many(vectors, members, **{"steps": 2, "runs": runs, **settings})
+    return fit_many(vectors, members, FitOptions(**{"steps": 2, "runs": runs, **settings}))
 
 results = {}
 for name, code in json.load(sys.stdin).items():

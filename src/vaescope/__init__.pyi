@@ -21,6 +21,7 @@ from .encoding import encode as encode
 from .errors import VaescopeError as VaescopeError
 from .regime import variable_types as variable_types
 from .reporting import report as report
+from .runs import FitOptions as FitOptions
 from .runs import Run as Run
 from .runs import Store as Store
 from .runs import export as export

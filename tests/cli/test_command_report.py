@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from vaescope.cli import main
-from vaescope.runs import Run, fit_many
+from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.training import Member
 
 NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
@@ -19,7 +19,7 @@ NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     members = [Member(2, {"name": "beta", "beta": beta}) for beta in (1.0, 4.0)]
-    return fit_many("digits", members, net=NET, steps=10, runs=tmp_path_factory.mktemp("runs"))
+    return fit_many("digits", members, FitOptions(net=NET, steps=10, runs=tmp_path_factory.mktemp("runs")))
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import vaescope as vs
 from vaescope.cli import app
 from vaescope.errors import RunError, VaescopeError
-from vaescope.runs import Run, fit_many
+from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.tables import columns_of
 from vaescope.training import Member
 
@@ -31,8 +31,10 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file t
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     data = np.random.default_rng(0).normal(size=(40, 5))
-    fit_many(data, [Member(latents) for latents in (1, 2)], net=NET, steps=4, batch=8, runs=folder, device="cpu")
-    fit_many(data, [Member(3)], net=NET, steps=4, batch=8, held_out=0, runs=folder, device="cpu")
+    fit_many(
+        data, [Member(latents) for latents in (1, 2)], FitOptions(net=NET, steps=4, batch=8, runs=folder, device="cpu")
+    )
+    fit_many(data, [Member(3)], FitOptions(net=NET, steps=4, batch=8, held_out=0, runs=folder, device="cpu"))
     return folder
 
 
@@ -150,7 +152,7 @@ def test_settings_can_be_asked_for_lists_and_those_that_do_not_differ_too(tmp_pa
     data = np.random.default_rng(0).normal(size=(40, 5))
     for widths in ([6, 4], [5, 4]):
         net = {**NET, "encoder_widths": widths}
-        fit_many(data, [Member(2)], net=net, steps=2, batch=8, runs=tmp_path, device="cpu", progress=False)
+        fit_many(data, [Member(2)], FitOptions(net=net, steps=2, batch=8, runs=tmp_path, device="cpu", progress=False))
     rows = json.loads(asked("--runs", str(tmp_path), "--json"))
     assert {row["net.encoder_widths"] for row in rows} == {"[6, 4]", "[5, 4]"}
     (row,) = json.loads(asked("--runs", str(tmp_path), "--json", "--where", "net.encoder_widths=[6, 4]"))

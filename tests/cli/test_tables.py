@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from vaescope.cli.widths import MAX_UNBROKEN_WORD, PLAIN_PADDING, RULED_PADDING, layout
 from vaescope.objectives import Beta
-from vaescope.runs import Run, fit_many
+from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.training import Member
 
 pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     data = np.random.default_rng(0).normal(size=(40, 5))
     members = [Member(latents, Beta(beta)) for latents in (1, 2) for beta in (1.0, 4.0)]
-    fit_many(data, members, net=NET, steps=4, batch=8, runs=folder, device="cpu")
+    fit_many(data, members, FitOptions(net=NET, steps=4, batch=8, runs=folder, device="cpu"))
     return folder
 
 
@@ -89,7 +89,7 @@ def test_a_terminal_that_is_wide_enough_shows_what_a_pipe_is_given(folder: Path)
 def test_settings_that_vary_come_before_those_that_do_not(folder: Path, tmp_path: Path) -> None:
     data = np.random.default_rng(0).normal(size=(40, 5))
     members = [Member(2, learning_rate=rate) for rate in (0.001, 0.002)]
-    runs = fit_many(data, members, net=NET, steps=4, batch=8, runs=tmp_path, device="cpu")
+    runs = fit_many(data, members, FitOptions(net=NET, steps=4, batch=8, runs=tmp_path, device="cpu"))
     shown = heads(on_terminal(60, "runs", "--runs", str(tmp_path))[0])
     assert {"id", "learning_rate", "test_loss", "status"} <= set(shown)
     assert "model" not in shown

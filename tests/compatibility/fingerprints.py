@@ -44,7 +44,11 @@ def fingerprints(folder: Path) -> dict[str, object]:
         found[name] = [run.id, digest(run.model.state_dict())]
     members = [vs.Member(latents, vs.objectives.Beta(beta), 1e-3, 1) for latents in (2, 3) for beta in (1.0, 4.0)]
     mlp = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
-    for place, run in enumerate(vs.fit_many("dsprites-small", members, net=mlp, **common)):
+    if vs.__version__.startswith("0.1"):
+        runs = vs.fit_many("dsprites-small", members, net=mlp, **common)
+    else:
+        runs = vs.fit_many("dsprites-small", members, vs.FitOptions(net=mlp, **common))
+    for place, run in enumerate(runs):
         found[f"ensemble {place}"] = [run.id, digest(run.model.state_dict())]
     # Version 0.1 had another name for it.
     periods = {"most_periods" if vs.__version__.startswith("0.1") else "max_periods": 2}

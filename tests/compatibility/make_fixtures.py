@@ -21,7 +21,8 @@ KILLED = """
 import vaescope as vs
 mlp = {{"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}}
 members = [vs.Member(n, vs.objectives.Beta(1.0), 1e-2, seed) for n in {latents} for seed in {seeds}]
-vs.fit_many('digits', members, net=mlp, steps=1200, checkpoint_seconds=0, runs={runs!r}, progress=False)
+options = vs.FitOptions(net=mlp, steps=1200, checkpoint_seconds=0, runs={runs!r}, progress=False)
+vs.fit_many('digits', members, options)
 """
 FAILED = ["digits", "--latents", "2", "--steps", "50", "--set", "objective.beta=1e38"]
 FONDUE = ["digits", "--seeds", "2", "--largest", "12", "--period", "100"]

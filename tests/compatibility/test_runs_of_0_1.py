@@ -94,7 +94,9 @@ def test_interrupted_runs_resume_where_they_stopped(
 ) -> None:
     states = list((store / folder).rglob("state.safetensors"))
     first = json.loads((states[0].parent / "history.jsonl").read_text().splitlines()[0])
-    runs = vs.fit_many("digits", members(latents, seeds), net=MLP, steps=1200, runs=store / folder, progress=False)
+    runs = vs.fit_many(
+        "digits", members(latents, seeds), vs.FitOptions(net=MLP, steps=1200, runs=store / folder, progress=False)
+    )
     assert {run.id for run in runs} == ids
     # The rows from before the interruption are still there: training resumed and did not start again.
     assert first["loss"] in [row["loss"] for run in runs for row in run.history if row["split"] == "train"]

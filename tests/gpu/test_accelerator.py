@@ -13,7 +13,7 @@ from vaescope.errors import NonFiniteError
 from vaescope.models import Architecture
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
-from vaescope.runs import fit_many
+from vaescope.runs import FitOptions, fit_many
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.batches import Batches
 from vaescope.training.evaluate import evaluate
@@ -75,7 +75,7 @@ def test_the_first_number_that_is_not_finite_is_named_on_the_gpu_too() -> None:
 
 
 def test_runs_of_an_ensemble_are_kept_and_encode(tmp_path: Path) -> None:
-    runs = fit_many("dsprites-small", MEMBERS, steps=40, runs=tmp_path, device="cuda", precision="bfloat16")
+    runs = fit_many("dsprites-small", MEMBERS, FitOptions(steps=40, runs=tmp_path, device="cuda", precision="bfloat16"))
     assert [run.status for run in runs] == ["complete"] * 3
     assert [encode(run.model, "dsprites-small", device="cuda").latents for run in runs] == [3, 8, 5]
 

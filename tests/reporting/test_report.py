@@ -134,7 +134,7 @@ def test_a_pruned_run_has_a_report(run: vs.Run, tmp_path: Path) -> None:
 
 def test_several_runs_are_compared_with_intervals(tmp_path: Path) -> None:
     members = [vs.Member(2, vs.objectives.Beta(beta), 1e-3, seed) for beta in (1.0, 4.0) for seed in (0, 1, 2)]
-    runs = vs.fit_many("digits", members, net=NET, steps=20, runs=tmp_path)
+    runs = vs.fit_many("digits", members, vs.FitOptions(net=NET, steps=20, runs=tmp_path))
     found = words(vs.report(runs, tmp_path / "report.html"))
     assert "The 6 models encode" in found
     assert "Over seeds" in found

@@ -242,7 +242,7 @@ def test_text_from_data_is_escaped(browser: Any, folder: Path) -> None:
 
 def test_several_runs_are_compared(browser: Any, conditional_run: tuple[vs.Run, Path], folder: Path) -> None:
     members = [vs.Member(3, vs.objectives.Beta(beta), 3e-3, seed) for beta in (1.0, 8.0) for seed in (0, 1)]
-    runs = vs.fit_many("digits", members, net=NET, steps=150, runs=folder / "runs")
+    runs = vs.fit_many("digits", members, vs.FitOptions(net=NET, steps=150, runs=folder / "runs"))
     with opened(browser, vs.report(runs, folder / "several.html"), width=390) as page:
         assert page.evaluate("() => document.documentElement.scrollWidth") == 390
         words = page.locator("body").inner_text()

@@ -6,7 +6,6 @@ import dataclasses
 import inspect
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +59,8 @@ def interrupt_after(patch: pytest.MonkeyPatch, calls: int, owner: Any, name: str
     patch.setattr(owner, name, interrupted)
 
 
-@pytest.mark.parametrize("function", [fit, fit_many])
-def test_every_option_is_a_keyword_with_the_same_default(function: Callable[..., Any]) -> None:
-    keywords = inspect.signature(function).parameters
+def test_every_option_is_a_keyword_of_fit_with_the_same_default() -> None:
+    keywords = inspect.signature(fit).parameters
     for option in dataclasses.fields(FitOptions):
         assert keywords[option.name].default == option.default
         assert keywords[option.name].kind is inspect.Parameter.KEYWORD_ONLY
@@ -70,7 +68,7 @@ def test_every_option_is_a_keyword_with_the_same_default(function: Callable[...,
 
 def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     received: list[FitOptions] = []
-    monkeypatch.setattr(module, "fit_members", lambda data, members, options: received.append(options) or [None])
+    monkeypatch.setattr(module, "fit_many", lambda data, members, options: received.append(options) or [None])
     given = {
         "model": "autoencoder",
         "net": "mlp",
@@ -95,8 +93,7 @@ def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.M
         "checkpoint_seconds": 1.5,
     }
     fit(DATA, 2, **given)
-    fit_many(DATA, [Member(2)], **given)
-    assert received == [FitOptions(**given)] * 2
+    assert received == [FitOptions(**given)]
     assert {option.name for option in dataclasses.fields(FitOptions)} == {*given, "steps"}
 
 
@@ -133,21 +130,21 @@ def test_the_seed_decides_the_weights(tmp_path: Path) -> None:
 
 def test_the_order_of_members_does_not_matter(tmp_path: Path) -> None:
     members = [Member(latents, seed=seed) for latents, seed in ((2, 0), (3, 1), (2, 2))]
-    runs = fit_many(DATA, members, runs=tmp_path / "a", **SMALL)
-    backwards = fit_many(DATA, members[::-1], runs=tmp_path / "b", **SMALL)
+    runs = fit_many(DATA, members, FitOptions(runs=tmp_path / "a", **SMALL))
+    backwards = fit_many(DATA, members[::-1], FitOptions(runs=tmp_path / "b", **SMALL))
     assert [run.id for run in runs] == [run.id for run in backwards[::-1]]
     assert all(same(run, other) for run, other in zip(runs, backwards[::-1], strict=True))
 
 
 def test_a_member_asked_for_twice_trains_once(tmp_path: Path) -> None:
-    runs = fit_many(DATA, [Member(3), Member(3, seed=1), Member(3)], runs=tmp_path, **SMALL)
+    runs = fit_many(DATA, [Member(3), Member(3, seed=1), Member(3)], FitOptions(runs=tmp_path, **SMALL))
     assert runs[0] == runs[2] != runs[1]
     assert len(list(tmp_path.glob("*/run.json"))) == 2
 
 
 def test_members_may_differ_in_latents_strength_and_learning_rate(tmp_path: Path) -> None:
     members = [Member(2, Beta(4.0)), Member(5, learning_rate=1e-3), Member(8, seed=9)]
-    runs = fit_many(DATA, members, runs=tmp_path, **SMALL)
+    runs = fit_many(DATA, members, FitOptions(runs=tmp_path, **SMALL))
     assert [run.configuration.member for run in runs] == members
     assert [run.model.encode(torch.zeros(1, 8)).mean.shape[1] for run in runs] == [2, 5, 8]
 
@@ -156,10 +153,10 @@ def test_members_may_differ_in_latents_strength_and_learning_rate(tmp_path: Path
 def test_members_trained_together_equal_those_trained_alone(precision: str, tolerance: float, tmp_path: Path) -> None:
     members = [Member(2, Beta(2.0), 1e-3), Member(4, Beta(0.5), 1e-3, 1), Member(3, seed=2, learning_rate=1e-3)]
     options = {**SMALL, "precision": precision}
-    together = fit_many(DATA, members, runs=tmp_path / "together", **options)
+    together = fit_many(DATA, members, FitOptions(runs=tmp_path / "together", **options))
     assert (tmp_path / "together" / ENSEMBLES).is_dir()
     for run, member in zip(together, members, strict=True):
-        (alone,) = fit_many(DATA, [member], runs=tmp_path / "alone", **options)
+        (alone,) = fit_many(DATA, [member], FitOptions(runs=tmp_path / "alone", **options))
         assert alone.id == run.id
         for name, value in weights(alone).items():
             torch.testing.assert_close(weights(run)[name], value, rtol=0, atol=tolerance)
@@ -187,7 +184,7 @@ def test_another_process_may_clear_up_what_this_one_is_deleting(
             raise FileNotFoundError(2, "No such file or directory", first.name)
 
     monkeypatch.setattr(shutil, "rmtree", together)
-    runs = fit_many(DATA, [Member(2), Member(3)], runs=tmp_path, **SMALL)
+    runs = fit_many(DATA, [Member(2), Member(3)], FitOptions(runs=tmp_path, **SMALL))
     assert [run.status for run in runs] == ["complete", "complete"]
     assert list((tmp_path / ENSEMBLES).iterdir()) == []
 
@@ -207,14 +204,14 @@ def test_a_run_begun_alone_goes_on_alone_when_an_ensemble_asks_for_it(
         sizes.append((len(trainer.members), trainer.state.step))
 
     monkeypatch.setattr(module, "train_with_checkpoints", watched)
-    runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], runs=tmp_path, **SMALL)
+    runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], FitOptions(runs=tmp_path, **SMALL))
     assert sizes == [(1, 30), (2, 30)]
     assert same(runs[0], fit(DATA, 3, runs=tmp_path / "whole", **SMALL))
 
 
 def diverge(folder: Path, members: list[Member]) -> NonFiniteError:
     with pytest.raises(NonFiniteError) as caught:
-        fit_many(DATA, members, runs=folder, **{**SMALL, "log_every": 4, "evaluate_every": 4, "steps": 40})
+        fit_many(DATA, members, FitOptions(runs=folder, **{**SMALL, "log_every": 4, "evaluate_every": 4, "steps": 40}))
     return caught.value
 
 
@@ -258,11 +255,11 @@ def test_an_interrupted_fit_resumes_to_the_same_numbers(
     with monkeypatch.context() as patch:
         interrupt_after(patch, 3, owner, name)
         with pytest.raises(KeyboardInterrupt):
-            fit_many(DATA, members, runs=tmp_path / "stopped", **SMALL)
+            fit_many(DATA, members, FitOptions(runs=tmp_path / "stopped", **SMALL))
     states = list((tmp_path / "stopped").rglob("state.safetensors"))
     assert [load_state(file).step for file in states] == ([15] if name == "advance" else [])
-    resumed = fit_many(DATA, members[::-1], runs=tmp_path / "stopped", **SMALL)[::-1]
-    whole = fit_many(DATA, members, runs=tmp_path / "whole", **SMALL)
+    resumed = fit_many(DATA, members[::-1], FitOptions(runs=tmp_path / "stopped", **SMALL))[::-1]
+    whole = fit_many(DATA, members, FitOptions(runs=tmp_path / "whole", **SMALL))
     assert all(same(run, other) for run, other in zip(resumed, whole, strict=True))
     assert [run.history for run in resumed] == [run.history for run in whole]
 
@@ -283,11 +280,11 @@ def test_an_interrupt_while_rows_are_written_loses_none(
     with monkeypatch.context() as patch:
         patch.setattr(module.Journal, "append", torn)
         with pytest.raises(KeyboardInterrupt):
-            fit_many(DATA, members, runs=tmp_path / "stopped", **SMALL)
+            fit_many(DATA, members, FitOptions(runs=tmp_path / "stopped", **SMALL))
     (state,) = (tmp_path / "stopped").rglob("state.safetensors")
     assert load_state(state).step == 15
-    resumed = fit_many(DATA, members, runs=tmp_path / "stopped", **SMALL)
-    whole = fit_many(DATA, members, runs=tmp_path / "whole", **SMALL)
+    resumed = fit_many(DATA, members, FitOptions(runs=tmp_path / "stopped", **SMALL))
+    whole = fit_many(DATA, members, FitOptions(runs=tmp_path / "whole", **SMALL))
     assert all(same(run, other) for run, other in zip(resumed, whole, strict=True))
     assert [run.history for run in resumed] == [run.history for run in whole]
 
@@ -297,14 +294,14 @@ def interrupted_group(folder: Path, seeds: range, patch: pytest.MonkeyPatch) -> 
     with patch.context() as context:
         interrupt_after(context, 3, Trainer, "advance")
         with pytest.raises(KeyboardInterrupt):
-            fit_many(DATA, [Member(3, seed=seed) for seed in seeds], runs=folder, **SMALL)
+            fit_many(DATA, [Member(3, seed=seed) for seed in seeds], FitOptions(runs=folder, **SMALL))
 
 
 def test_runs_that_train_together_say_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
     assert [(row["status"], row["step"]) for row in read_rows(tmp_path)] == [("training", 15)] * 3
     stopped = {path.name: Run.open(path).history for path in tmp_path.glob("[!.]*")}
-    runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], runs=tmp_path, **SMALL)
+    runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], FitOptions(runs=tmp_path, **SMALL))
     for run in runs:
         assert stopped[run.id] == [row for row in run.history if row["step"] <= 15] != []
     assert [row["step"] for row in read_rows(tmp_path)] == [30] * 3
@@ -317,7 +314,7 @@ def test_runs_that_found_other_company_say_how_far_they_are_there(
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1, Trainer, "advance")
         with pytest.raises(KeyboardInterrupt):
-            fit_many(DATA, [Member(3, seed=seed) for seed in range(4)], runs=tmp_path, **SMALL)
+            fit_many(DATA, [Member(3, seed=seed) for seed in range(4)], FitOptions(runs=tmp_path, **SMALL))
     assert [row["step"] for row in read_rows(tmp_path)] == [5] * 4
 
 
@@ -327,13 +324,13 @@ def test_a_workplace_that_none_can_take_up_again_is_removed(
 ) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
     assert len(list((tmp_path / ENSEMBLES).iterdir())) == 1
-    fit_many(DATA, [Member(3, seed=seed) for seed in seeds], runs=tmp_path, **SMALL)
+    fit_many(DATA, [Member(3, seed=seed) for seed in seeds], FitOptions(runs=tmp_path, **SMALL))
     assert list((tmp_path / ENSEMBLES).iterdir()) == []
 
 
 def test_a_workplace_of_others_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
-    fit_many(DATA, [Member(3, seed=seed) for seed in (7, 8)], runs=tmp_path, **SMALL)
+    fit_many(DATA, [Member(3, seed=seed) for seed in (7, 8)], FitOptions(runs=tmp_path, **SMALL))
     (workplace,) = (tmp_path / ENSEMBLES).iterdir()
     assert load_state(workplace / "state.safetensors").step == 15
 

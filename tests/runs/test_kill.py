@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vaescope.runs import fit_many
+from vaescope.runs import FitOptions, fit_many
 from vaescope.training import Member
 from vaescope.training.checkpoint import load_state, load_tensors
 
@@ -23,14 +23,15 @@ NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 WORKER = """
 import sys
 import numpy as np
-from vaescope.runs import fit_many
+from vaescope.runs import FitOptions, fit_many
 from vaescope.training import Member
 folder, steps, seeds = sys.argv[1], int(sys.argv[2]), [int(seed) for seed in sys.argv[3].split(",")]
 data = np.random.default_rng(0).normal(size=(200, 8))
 net = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 print("started", flush=True)
-fit_many(data, [Member(3, seed=seed, learning_rate=1e-3) for seed in seeds], net=net, steps=steps, batch=16,
-         log_every=10, evaluate_every=100, checkpoint_seconds=0, progress=False, device="cpu", runs=folder)
+options = FitOptions(net=net, steps=steps, batch=16, log_every=10, evaluate_every=100, checkpoint_seconds=0,
+                     progress=False, device="cpu", runs=folder)
+fit_many(data, [Member(3, seed=seed, learning_rate=1e-3) for seed in seeds], options)
 """
 
 
@@ -141,7 +142,11 @@ def crash_at(call: int, done_first: bool, function: Callable[..., Any]) -> tuple
 def fit_small(folder: Path, seeds: tuple[int, ...]) -> None:
     data = np.random.default_rng(0).normal(size=(60, 6))
     members = [Member(latents, seed=seed, learning_rate=1e-2) for latents, seed in zip((2, 4, 3), seeds, strict=False)]
-    fit_many(data, members, net=NET, steps=4, batch=8, log_every=2, evaluate_every=2, checkpoint_seconds=0, runs=folder)
+    fit_many(
+        data,
+        members,
+        FitOptions(net=NET, steps=4, batch=8, log_every=2, evaluate_every=2, checkpoint_seconds=0, runs=folder),
+    )
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)], ids=["alone", "stacked"])

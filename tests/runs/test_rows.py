@@ -18,7 +18,7 @@ import vaescope
 from vaescope.errors import NonFiniteError, RunError
 from vaescope.objectives import Beta, BetaTC
 from vaescope.objectives.strengths import SCHEDULES, strengths_in_use
-from vaescope.runs import Run, Store, columns, fit, fit_many, rows, summary
+from vaescope.runs import FitOptions, Run, Store, columns, fit, fit_many, rows, summary
 from vaescope.runs.rows import read_row, read_rows, summary_row
 from vaescope.training import Member
 
@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     members = [Member(1), Member(2, Beta(4.0, warm_up=10)), Member(3, seed=7)]
-    fit_many(DATA, members, runs=folder, **SETTINGS)
+    fit_many(DATA, members, FitOptions(runs=folder, **SETTINGS))
     return folder
 
 

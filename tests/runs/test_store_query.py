@@ -10,7 +10,7 @@ import pytest
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.models import Architecture
 from vaescope.objectives import Beta
-from vaescope.runs import Configuration, Run, Split, Store, fit_many, summary
+from vaescope.runs import Configuration, FitOptions, Run, Split, Store, fit_many, summary
 from vaescope.training import Member, Plan
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
@@ -23,7 +23,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     members = [Member(latents, Beta(beta)) for latents in (1, 2, 3) for beta in (1.0, 4.0)] + [
         Member(2, seed=seed) for seed in range(1, 30)
     ]
-    fit_many(data, members, net=NET, steps=4, batch=8, log_every=2, evaluate_every=4, runs=folder, device="cpu")
+    fit_many(
+        data, members, FitOptions(net=NET, steps=4, batch=8, log_every=2, evaluate_every=4, runs=folder, device="cpu")
+    )
     return Store(folder)
 
 

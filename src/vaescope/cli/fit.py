@@ -49,7 +49,7 @@ def fit(
     """
     from vaescope.cli.tables import print_json
     from vaescope.objectives import OBJECTIVES
-    from vaescope.runs import fit_many, summary
+    from vaescope.runs import FitOptions, fit_many, summary
     from vaescope.training import Member
 
     given = PartOptions.parse(settings or [])
@@ -72,20 +72,22 @@ def fit(
     trained = fit_many(
         open_data(data, given),
         members,
-        model=given.part("model", model) or model,
-        net=given.part("net", net),
-        posterior=given.part("posterior", posterior),
-        prior=given.part("prior", prior),
-        likelihood=given.part("likelihood", likelihood),
-        initialisation=initialisation,
-        optimiser=given.part("optimiser", optimiser) or optimiser,
-        batch=batch,
-        steps=steps,
-        epochs=epochs,
-        precision=precision,
-        held_out=held_out,
-        device=device,
-        runs=runs,
+        FitOptions(
+            model=given.part("model", model) or model,
+            net=given.part("net", net),
+            posterior=given.part("posterior", posterior),
+            prior=given.part("prior", prior),
+            likelihood=given.part("likelihood", likelihood),
+            initialisation=initialisation,
+            optimiser=given.part("optimiser", optimiser) or optimiser,
+            batch=batch,
+            steps=steps,
+            epochs=epochs,
+            precision=precision,
+            held_out=held_out,
+            device=device,
+            runs=runs,
+        ),
     )
     rows = list({run.id: summary(run) for run in trained}.values())
     if json:

@@ -9,6 +9,7 @@ from .locks import make_folder as make_folder
 from .measurements import MeasurementSpec as MeasurementSpec
 from .measurements import measure as measure
 from .options import FitOptions as FitOptions
+from .options import TrainingOptions as TrainingOptions
 from .options import choose_device as choose_device
 from .pruning import prune as prune
 from .record import COMPLETE as COMPLETE

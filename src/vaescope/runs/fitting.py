@@ -98,74 +98,6 @@ def fit(
     Returns:
         The run, with its model, history and settings.
     """
-    member = Member(latents, Beta() if objective is None else OBJECTIVES.resolve(objective), learning_rate, seed)
-    (run,) = fit_many(
-        data,
-        [member],
-        model=model,
-        net=net,
-        posterior=posterior,
-        prior=prior,
-        likelihood=likelihood,
-        initialisation=initialisation,
-        optimiser=optimiser,
-        batch=batch,
-        steps=steps,
-        epochs=epochs,
-        precision=precision,
-        log_every=log_every,
-        evaluate_every=evaluate_every,
-        evaluation_items=evaluation_items,
-        monitor_every=monitor_every,
-        monitor_items=monitor_items,
-        held_out=held_out,
-        split_seed=split_seed,
-        device=device,
-        runs=runs,
-        progress=progress,
-        checkpoint_seconds=checkpoint_seconds,
-    )
-    return run
-
-
-def fit_many(
-    data: DataLike,
-    members: Sequence[Member],
-    *,
-    model: str | Mapping[str, object] = "vae",
-    net: PartSpec[Net] | None = None,
-    posterior: PartSpec[Posterior] | None = None,
-    prior: PartSpec[Prior] | None = None,
-    likelihood: PartSpec[Likelihood] | None = None,
-    initialisation: str | None = None,
-    optimiser: PartSpec[Optimiser] = "adam",
-    batch: int = 64,
-    steps: int | None = None,
-    epochs: float | None = None,
-    precision: str = "float32",
-    log_every: int | None = None,
-    evaluate_every: int | None = None,
-    evaluation_items: int = 2048,
-    monitor_every: int | None = None,
-    monitor_items: int = 512,
-    held_out: float | int = 0.1,
-    split_seed: int = 0,
-    device: str | torch.device | None = None,
-    runs: str | Path = DEFAULT_FOLDER,
-    progress: bool | None = None,
-    checkpoint_seconds: float = 20.0,
-) -> list[Run]:
-    """Train models that differ in seed, latents, strengths or learning rate; returns one run each, in their order.
-
-    Members train together as one program where that is faster; each ends as if it had been trained alone.
-
-    Args:
-        data: A name, a path, an array or a data set.
-        members: Latents, objective, learning rate and seed of each model.
-
-    The other keywords are those of `fit`.
-    """
-    # Every keyword is a field of FitOptions, under the same name and with the same default.
     options = FitOptions(
         model=model,
         net=net,
@@ -190,11 +122,21 @@ def fit_many(
         progress=progress,
         checkpoint_seconds=checkpoint_seconds,
     )
-    return fit_members(data, members, options)
+    member = Member(latents, Beta() if objective is None else OBJECTIVES.resolve(objective), learning_rate, seed)
+    return fit_many(data, [member], options)[0]
 
 
-def fit_members(data: DataLike, members: Sequence[Member], options: FitOptions) -> list[Run]:
-    """`fit_many` with its options as one object."""
+def fit_many(data: DataLike, members: Sequence[Member], options: FitOptions | None = None) -> list[Run]:
+    """Train models that differ in seed, latents, strengths or learning rate; returns one run each, in their order.
+
+    Members train together as one program where that is faster; each ends as if it had been trained alone.
+
+    Args:
+        data: A name, a path, an array or a data set.
+        members: Latents, objective, learning rate and seed of each model.
+        options: The keywords that all of them share with `fit`; default: those of `fit`.
+    """
+    options = FitOptions() if options is None else options
     if not isinstance(members, Sequence) or not all(isinstance(member, Member) for member in members):
         raise ConfigurationError(f"members must be a list of Member, got {members!r}. Write [Member(latents=10), ...].")
     for member in members:

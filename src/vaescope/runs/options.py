@@ -30,12 +30,9 @@ MIN_CONV_PIXELS = 16  # of an image's side; four halvings leave nothing of a sma
 CHECK_CHUNK = 4096  # items
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """Everything `fit` can be asked for, apart from the data and the members.
-
-    The fields are the keywords of `fit`, which documents them.
-    """
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How models are built and trained, whatever they are trained for; `fit` documents the fields."""
 
     model: str | Mapping[str, object] = "vae"
     net: PartSpec[Net] | None = None
@@ -44,47 +41,15 @@ class FitOptions:
     likelihood: PartSpec[Likelihood] | None = None
     initialisation: str | None = None
     optimiser: PartSpec[Optimiser] = "adam"
-    batch: int = 64
-    steps: int | None = None
-    epochs: float | None = None
     precision: str = "float32"
-    log_every: int | None = None
-    evaluate_every: int | None = None
-    evaluation_items: int = 2048
-    monitor_every: int | None = None
-    monitor_items: int = 512
     held_out: float | int = 0.1
     split_seed: int = 0
     device: str | torch.device | None = None
-    runs: str | Path = DEFAULT_FOLDER
     progress: bool | None = None
-    checkpoint_seconds: float = 20.0
 
     def __post_init__(self) -> None:
-        for name in ("batch", "evaluation_items", "steps", "log_every", "evaluate_every"):
-            value = getattr(self, name)
-            if value is not None or name in ("batch", "evaluation_items"):
-                whole_number(name, value, 1)
-        if self.epochs is not None:
-            finite_number("epochs", self.epochs, above=0)
-        if self.steps is not None and self.epochs is not None:
-            raise ConfigurationError(
-                f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
-            )
         finite_number("held_out, a share below 1 or a number of items,", self.held_out, at_least=0)
         whole_number("split_seed", self.split_seed, 0, LARGEST_SEED)
-        finite_number("checkpoint_seconds", self.checkpoint_seconds, at_least=0)
-        if not (isinstance(self.runs, str | Path) and str(self.runs)):
-            raise ConfigurationError(f"runs must be the path of a folder, got {self.runs!r}.")
-
-    @classmethod
-    def of(cls, options: Mapping[str, object]) -> FitOptions:
-        """The options by name; an unknown name raises an error that lists the known ones."""
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in options:
-            if name not in known:
-                raise unknown_name("option of a fit", name, known)
-        return cls(**options)  # type: ignore[arg-type]  # values are checked when the object is made
 
     @property
     def model_name(self) -> object:
@@ -94,15 +59,6 @@ class FitOptions:
     def split(self) -> Split:
         """How held-out items are drawn."""
         return Split(self.held_out, self.split_seed)
-
-    def configurations(self, data: Dataset, members: Sequence[Member]) -> list[Configuration]:
-        """The configuration of each member's run on these data, after checking that the parts and the data fit."""
-        for member in members:
-            check_latents(member.latents, data.shape)
-        split, architecture = self.split(), self.architecture(data)
-        check_likelihood(architecture, data)
-        plan = self.plan(len(split.of(data)[0]))
-        return [Configuration.of(data, split, architecture, plan, member) for member in members]
 
     def architecture(self, data: Dataset) -> Architecture:
         """The architecture, with defaults chosen from the data."""
@@ -118,6 +74,60 @@ class FitOptions:
             self.initialisation,
             0 if model.condition is None else condition_width(data, model.condition),
         )
+
+    def chosen_device(self) -> torch.device:
+        """The device to train on."""
+        return torch.device(choose_device(self.device))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(TrainingOptions):
+    """Everything `fit` can be asked for, apart from the data and the members; the fields are keywords of `fit`."""
+
+    batch: int = 64
+    steps: int | None = None
+    epochs: float | None = None
+    log_every: int | None = None
+    evaluate_every: int | None = None
+    evaluation_items: int = 2048
+    monitor_every: int | None = None
+    monitor_items: int = 512
+    runs: str | Path = DEFAULT_FOLDER
+    checkpoint_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("batch", "evaluation_items", "steps", "log_every", "evaluate_every"):
+            value = getattr(self, name)
+            if value is not None or name in ("batch", "evaluation_items"):
+                whole_number(name, value, 1)
+        if self.epochs is not None:
+            finite_number("epochs", self.epochs, above=0)
+        if self.steps is not None and self.epochs is not None:
+            raise ConfigurationError(
+                f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
+            )
+        finite_number("checkpoint_seconds", self.checkpoint_seconds, at_least=0)
+        if not (isinstance(self.runs, str | Path) and str(self.runs)):
+            raise ConfigurationError(f"runs must be the path of a folder, got {self.runs!r}.")
+
+    @classmethod
+    def of(cls, options: Mapping[str, object]) -> FitOptions:
+        """The options by name; an unknown name raises an error that lists the known ones."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in options:
+            if name not in known:
+                raise unknown_name("option of a fit", name, known)
+        return cls(**options)  # type: ignore[arg-type]  # values are checked when the object is made
+
+    def configurations(self, data: Dataset, members: Sequence[Member]) -> list[Configuration]:
+        """The configuration of each member's run on these data, after checking that the parts and the data fit."""
+        for member in members:
+            check_latents(member.latents, data.shape)
+        split, architecture = self.split(), self.architecture(data)
+        check_likelihood(architecture, data)
+        plan = self.plan(len(split.of(data)[0]))
+        return [Configuration.of(data, split, architecture, plan, member) for member in members]
 
     def plan(self, items: int) -> Plan:
         """The plan for training on `items` items."""
@@ -137,10 +147,6 @@ class FitOptions:
             self.monitor_every,
             self.monitor_items,
         )
-
-    def chosen_device(self) -> torch.device:
-        """The device to train on."""
-        return torch.device(choose_device(self.device))
 
 
 def choose_device(device: str | torch.device | None) -> str:

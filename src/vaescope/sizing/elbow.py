@@ -15,8 +15,7 @@ from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.notebook import NotebookResult
 from vaescope.objectives import OBJECTIVES, Beta, Objective
-from vaescope.runs import FitOptions, Run
-from vaescope.runs.fitting import fit_members
+from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.sizing.downstream import predict
 from vaescope.sizing.store import save_check
 from vaescope.training import Member
@@ -193,7 +192,7 @@ def elbow(
     opened, trained_with = open_dataset(data), Beta() if objective is None else OBJECTIVES.resolve(objective)
     members = [Member(size, trained_with, learning_rate, seed) for size in latents for seed in numbers]
     # A run remembers the name or path of its data, and can be diagnosed without the data at hand.
-    runs = fit_members(data if isinstance(data, str | Path) else opened, members, options)
+    runs = fit_many(data if isinstance(data, str | Path) else opened, members, options)
     losses = tuple(_loss(run) for run in runs)
     learning, testing = opened.split(options.held_out, options.split_seed)
     device, progress = options.chosen_device(), options.progress

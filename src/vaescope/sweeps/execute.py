@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from vaescope.errors import BusyError, NonFiniteError
-from vaescope.runs.fitting import fit_members, has_failed
+from vaescope.runs.fitting import fit_many, has_failed
 from vaescope.runs.measurements import measure
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
@@ -34,7 +34,7 @@ def run_job(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
     with single_thread(device):
         while len(found) < len(members):
             try:
-                found = fit_members(job.data, members, options)
+                found = fit_many(job.data, members, options)
             except NonFiniteError as error:
                 del members[error.member]
         for run in found:
