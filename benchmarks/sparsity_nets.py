@@ -21,7 +21,7 @@ from torch.nn.functional import softplus
 
 from vaescope.data import open_dataset
 from vaescope.metrics.sparsity import hoyer
-from vaescope.numerics.mmd import latent_mmd
+from vaescope.numerics.aggregate import latent_mmd
 
 NETS = ("source", "plain", "glorot")
 WIDTHS = (32, 64, 128)

@@ -15,7 +15,7 @@ from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import MLP, NETS
-from vaescope.numerics.divergence import latent_rate
+from vaescope.numerics.distributions import latent_rate
 from vaescope.objectives import OBJECTIVES, Context
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS

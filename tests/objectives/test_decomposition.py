@@ -12,8 +12,8 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.likelihoods import Bernoulli
 from vaescope.models import ForwardPass
+from vaescope.numerics.aggregate import latent_mmd
 from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.numerics.mmd import latent_mmd
 from vaescope.objectives import Beta, Context, Decomposition
 
 GENERATOR = torch.Generator().manual_seed(0)

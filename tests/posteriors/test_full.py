@@ -13,8 +13,7 @@ from torch.distributions import Independent, MultivariateNormal, Normal, kl_dive
 from vaescope.data.arrays import from_array
 from vaescope.models import Architecture
 from vaescope.nets import MLP, initialise
-from vaescope.numerics.distributions import DiagonalGaussian, FullGaussian
-from vaescope.numerics.divergence import latent_rate
+from vaescope.numerics.distributions import DiagonalGaussian, FullGaussian, latent_rate
 from vaescope.objectives import Beta
 from vaescope.posteriors import Diagonal, Full
 from vaescope.priors import Anisotropic, Sparse, Standard

@@ -16,8 +16,7 @@ from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, LatentError
 from vaescope.models import Architecture
 from vaescope.nets import MLP
-from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.numerics.divergence import latent_rate
+from vaescope.numerics.distributions import DiagonalGaussian, latent_rate
 from vaescope.objectives import Beta
 from vaescope.priors import Anisotropic, principal_log_variances
 from vaescope.training import Member, Plan, Trainer

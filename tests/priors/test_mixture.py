@@ -11,9 +11,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
 
 from vaescope.errors import ConfigurationError
-from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.numerics.divergence import latent_rate
-from vaescope.numerics.mixtures import divide
+from vaescope.numerics.distributions import DiagonalGaussian, divide, latent_rate
 from vaescope.priors import Mixture
 
 UNEVEN = Mixture(means=((0.0, 2.0, 1.0), (-1.0, 0.5, 0.0)), variances=(0.25, 2.0), weights=(0.3, 0.7))

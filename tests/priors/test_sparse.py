@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.distributions import Categorical, MixtureSameFamily, Normal
 
 from vaescope.errors import ConfigurationError
-from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.numerics.divergence import latent_rate
+from vaescope.numerics.distributions import DiagonalGaussian, latent_rate
 from vaescope.priors import Sparse
 
 

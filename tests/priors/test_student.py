@@ -12,9 +12,7 @@ from torch.distributions import StudentT as TorchStudentT
 
 from vaescope.errors import ConfigurationError
 from vaescope.numerics import gaussian
-from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.numerics.divergence import latent_rate
-from vaescope.numerics.student import StudentProduct
+from vaescope.numerics.distributions import DiagonalGaussian, StudentProduct, latent_rate
 from vaescope.priors import StudentT
 
 MANY = [0.5, 1.0, 2.0, 3.0, 5.0, 30.0, 1e3]

@@ -14,8 +14,7 @@ from vaescope.models.forward_pass import ForwardPass
 from vaescope.models.module import LatentModule, Parts
 from vaescope.models.registry import MODELS
 from vaescope.nets.net import Shape
-from vaescope.numerics.distributions import Distribution, full_precision
-from vaescope.numerics.divergence import latent_rate
+from vaescope.numerics.distributions import Distribution, full_precision, latent_rate
 from vaescope.priors.prior import PriorModule
 
 

@@ -1,4 +1,4 @@
-"""The aggregate posterior q(z), the mean of q(z|x) over all items, estimated from a batch (Bonheme, eq. 4.29)."""
+"""The aggregate posterior q(z), the mean of q(z|x) over all items: estimates from a batch (Bonheme, eq. 4.29)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from vaescope.numerics.distributions import Distribution, FactorisedDistribution
 
 Estimator = Literal["weighted", "stratified", "plain"]
 ESTIMATORS: tuple[str, ...] = get_args(Estimator)
+KERNEL_SCALES = (0.2, 0.4, 1.0, 2.0, 4.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,27 @@ def log_mixture(components: Distribution, z: Float[Tensor, "codes latents"]) -> 
     """The log of the mean density of the components; a distribution shared by all items is its only component."""
     count = len(components.mean) if components.mean.ndim > 1 else 1
     return torch.logsumexp(components.log_prob(_repeated(count, z)), 1) - math.log(count)
+
+
+def latent_mmd(one: Float[Tensor, "codes latents"], other: Float[Tensor, "others latents"]) -> Float[Tensor, "latents"]:
+    """An unbiased estimate of the squared maximum mean discrepancy between two sets of at least two codes.
+
+    Kernels are inverse multiquadratic (Mathieu et al., section 6.3). Terms within a set skip the similarity of an item
+    to itself, so the estimate may be negative.
+    """
+    return _within(one) + _within(other) - 2 * _kernel(one, other).mean((0, 1))
+
+
+def _within(codes: Tensor) -> Tensor:
+    count = len(codes)
+    # An item's similarity to itself is 1 for each scale.
+    return (_kernel(codes, codes).sum((0, 1)) - count * len(KERNEL_SCALES)) / (count * (count - 1))
+
+
+def _kernel(one: Tensor, other: Tensor) -> Tensor:
+    """The sum over scales C of C / (C + (a - b)^2), for every pair and latent."""
+    squares = (one[:, None] - other).square()
+    return sum((scale / (scale + squares) for scale in KERNEL_SCALES), torch.zeros_like(squares))
 
 
 def _repeated(count: int, z: Tensor) -> Float[Tensor, "codes count latents"]:

@@ -9,10 +9,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+Members: TypeAlias = Int[Tensor, "*members"]
+Steps: TypeAlias = Int[Tensor, "*steps"]
+Rows: TypeAlias = Int[Tensor, "rows"]
+# The axes of the steps, then those of the members, come first.
+Draws: TypeAlias = Float[Tensor, "... rows columns"]
+Words: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -20,7 +28,7 @@ _ROUNDS = 10
 _LOW = 0xFFFFFFFF
 
 
-def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> Words:
     """Four words of 32 random bits, held in int64, for four counter and two key words that broadcast."""
     first, second, third, fourth = counter
     low, high = key
@@ -46,9 +54,7 @@ def derived_seed(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1
 
 
-def _words(
-    seeds: Int[Tensor, "*members"], stream: str, steps: Int[Tensor, "*steps"], rows: Tensor, columns: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _words(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) -> Words:
     device = seeds.device
     trailing = (1,) * (seeds.ndim + 2)
     step = steps.to(device).reshape(*steps.shape, *trailing)
@@ -60,34 +66,20 @@ def _words(
     return philox((column & _LOW, row, step, number), (seed & _LOW, (seed >> 32) & _LOW))
 
 
-def uniform(
-    seeds: Int[Tensor, "*members"],
-    stream: str,
-    steps: Int[Tensor, "*steps"],
-    rows: Int[Tensor, "rows"],
-    columns: int,
-) -> Float[Tensor, "*steps *members rows columns"]:
+def uniform(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) -> Draws:
     """Uniform numbers in [0, 1) with 53 random bits, float64, on the seeds' device."""
     first, second, _, _ = _words(seeds, stream, steps, rows, columns)
     return _unit(first, second)
 
 
-def normal(
-    seeds: Int[Tensor, "*members"],
-    stream: str,
-    steps: Int[Tensor, "*steps"],
-    rows: Int[Tensor, "rows"],
-    columns: int,
-) -> Float[Tensor, "*steps *members rows columns"]:
+def normal(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) -> Draws:
     """Standard normal numbers by Box and Muller, float64, on the seeds' device."""
     first, second, third, fourth = _words(seeds, stream, steps, rows, columns)
     radius = torch.sqrt(-2 * torch.log1p(-_unit(first, second)))
     return radius * torch.cos(2 * math.pi * _unit(third, fourth))
 
 
-def permutation(
-    seeds: Int[Tensor, "*members"], stream: str, steps: Int[Tensor, "*steps"], items: int
-) -> Int[Tensor, "*steps *members items"]:
+def permutation(seeds: Members, stream: str, steps: Steps, items: int) -> Int[Tensor, "... items"]:
     """A random permutation of `items` for each step and member; the same integers on every device."""
     rows = torch.arange(items, device=seeds.device)
     first, second, _, _ = _words(seeds, stream, steps, rows, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -106,3 +107,14 @@ def dependent_columns(correlation: Float[Tensor, "columns columns"]) -> tuple[in
     values, vectors = torch.linalg.eigh(correlation)
     null = vectors[:, values <= rounding(len(values))]
     return tuple((null.square().sum(1) > 1e-6).nonzero().flatten().tolist())
+
+
+@contextmanager
+def tf32_products(allowed: bool) -> Iterator[None]:
+    """Allow or forbid TF32 in float32 products on an accelerator inside the block; the previous setting returns."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

@@ -5,63 +5,59 @@ W is `loadings` (dimensions x latents), b is `offset`. With beta, beta * gamma t
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.numerics.gaussian import LOG_TWO_PI
 
-Scalar = float | Float[Tensor, ""]
+Scalar: TypeAlias = float | Float[Tensor, ""]
+Loadings: TypeAlias = Float[Tensor, "dimensions latents"]
+Offset: TypeAlias = Float[Tensor, "dimensions"]
+Items: TypeAlias = Float[Tensor, "*batch dimensions"]
+Codes: TypeAlias = Float[Tensor, "*batch latents"]
+PerItem: TypeAlias = Float[Tensor, "*batch"]
+PerLatent: TypeAlias = Float[Tensor, "latents"]
 
 
-def posterior_covariance(
-    loadings: Float[Tensor, "dimensions latents"], gamma: Scalar, beta: Scalar = 1.0
-) -> Float[Tensor, "latents latents"]:
+def posterior_covariance(loadings: Loadings, gamma: Scalar, beta: Scalar = 1.0) -> Float[Tensor, "latents latents"]:
     """(W^T W / (beta gamma) + I)^-1, the optimal full covariance (eq. 4.6; with beta 4.23)."""
     covariance: Tensor = torch.linalg.inv(_precision(loadings, gamma, beta))
     return covariance
 
 
-def diagonal_posterior_variance(
-    loadings: Float[Tensor, "dimensions latents"], gamma: Scalar, beta: Scalar = 1.0
-) -> Float[Tensor, "latents"]:
+def diagonal_posterior_variance(loadings: Loadings, gamma: Scalar, beta: Scalar = 1.0) -> PerLatent:
     """1 / (|w_j|^2 / (beta gamma) + 1), the optimal variances of a diagonal covariance (eq. 4.11, 4.23)."""
     return spectral_variance(loadings.square().sum(0), gamma, beta)
 
 
-def posterior_mean(
-    x: Float[Tensor, "*batch dimensions"],
-    loadings: Float[Tensor, "dimensions latents"],
-    offset: Float[Tensor, "dimensions"],
-    gamma: Scalar,
-    beta: Scalar = 1.0,
-) -> Float[Tensor, "*batch latents"]:
+def posterior_mean(x: Items, loadings: Loadings, offset: Offset, gamma: Scalar, beta: Scalar = 1.0) -> Codes:
     """W^T (beta gamma I + W W^T)^-1 (x - b), for full and diagonal covariances (eq. 4.8; with beta 4.24)."""
     encoder: Tensor = torch.linalg.solve(_precision(loadings, gamma, beta), loadings.T / (beta * gamma))
     return (x - offset) @ encoder.T
 
 
-def spectral_variance(
-    spectrum: Float[Tensor, "latents"], gamma: Scalar, beta: Scalar = 1.0
-) -> Float[Tensor, "latents"]:
+def spectral_variance(spectrum: PerLatent, gamma: Scalar, beta: Scalar = 1.0) -> PerLatent:
     """Posterior variances from the squared singular values of W, columns orthogonal (eq. 4.15; with beta 4.23)."""
     return 1 / (spectrum / (beta * gamma) + 1)
 
 
-def spectral_gain(spectrum: Float[Tensor, "latents"], gamma: Scalar, beta: Scalar = 1.0) -> Float[Tensor, "latents"]:
+def spectral_gain(spectrum: PerLatent, gamma: Scalar, beta: Scalar = 1.0) -> PerLatent:
     """The factor from a coordinate of U^T (x - b) to the posterior mean, columns orthogonal (eq. 4.16, 4.24)."""
     return spectrum.sqrt() / (spectrum + beta * gamma)
 
 
 def elbo(
-    x: Float[Tensor, "*batch dimensions"],
-    loadings: Float[Tensor, "dimensions latents"],
-    offset: Float[Tensor, "dimensions"],
+    x: Items,
+    loadings: Loadings,
+    offset: Offset,
     gamma: Scalar,
-    mean: Float[Tensor, "*batch latents"],
+    mean: Codes,
     covariance: Float[Tensor, "*#batch latents latents"],
     beta: Scalar = 1.0,
-) -> Float[Tensor, "*batch"]:
+) -> PerItem:
     """E log p(x|z) - beta KL of each example for any Gaussian posterior, in nats, with every constant (eq. 4.1-4.4).
 
     Twice this, without the constants, is eq. 4.5 and, with beta, 4.22.
@@ -76,13 +72,7 @@ def elbo(
     return -0.5 * (distortion + beta * rate)
 
 
-def full_objective(
-    x: Float[Tensor, "*batch dimensions"],
-    loadings: Float[Tensor, "dimensions latents"],
-    offset: Float[Tensor, "dimensions"],
-    gamma: Scalar,
-    beta: Scalar = 1.0,
-) -> Float[Tensor, "*batch"]:
+def full_objective(x: Items, loadings: Loadings, offset: Offset, gamma: Scalar, beta: Scalar = 1.0) -> PerItem:
     """The objective at the optimal posterior with a full covariance (eq. 4.10).
 
     Constants as in the text: twice the ELBO plus dimensions * log(2 pi). The text has beta = 1; for another beta, the
@@ -92,13 +82,7 @@ def full_objective(
     return _objective(log_volume, x, loadings, offset, gamma, beta)
 
 
-def diagonal_objective(
-    x: Float[Tensor, "*batch dimensions"],
-    loadings: Float[Tensor, "dimensions latents"],
-    offset: Float[Tensor, "dimensions"],
-    gamma: Scalar,
-    beta: Scalar = 1.0,
-) -> Float[Tensor, "*batch"]:
+def diagonal_objective(x: Items, loadings: Loadings, offset: Offset, gamma: Scalar, beta: Scalar = 1.0) -> PerItem:
     """The objective at the optimal posterior with a diagonal covariance (eq. 4.12); constants of `full_objective`.
 
     The text has the diagonal of W W^T, which is invariant to rotations of the latents. Inserting eq. 4.11 into 4.5
@@ -108,19 +92,12 @@ def diagonal_objective(
     return _objective(log_volume, x, loadings, offset, gamma, beta)
 
 
-def log_likelihood(
-    x: Float[Tensor, "*batch dimensions"],
-    loadings: Float[Tensor, "dimensions latents"],
-    offset: Float[Tensor, "dimensions"],
-    gamma: Scalar,
-) -> Float[Tensor, "*batch"]:
+def log_likelihood(x: Items, loadings: Loadings, offset: Offset, gamma: Scalar) -> PerItem:
     """log N(x; b, W W^T + gamma I), the evidence in nats, with all constants (half of eq. 4.10 less its constant)."""
     return 0.5 * (full_objective(x, loadings, offset, gamma) - x.shape[-1] * LOG_TWO_PI)
 
 
-def optimal_spectrum(
-    eigenvalues: Float[Tensor, "latents"], gamma: Scalar, beta: Scalar = 1.0
-) -> Float[Tensor, "latents"]:
+def optimal_spectrum(eigenvalues: PerLatent, gamma: Scalar, beta: Scalar = 1.0) -> PerLatent:
     """The optimal squared norms of W's columns: max(eigenvalue - beta gamma, 0).
 
     Along an eigenvector of the data's covariance the loss is beta (log(1 + s / (beta gamma)) + l / (s + beta gamma)),
@@ -145,14 +122,12 @@ def optimal_gamma(eigenvalues: Float[Tensor, "dimensions"], latents: int, beta: 
     return (rest[rising] / slope[rising]).min()
 
 
-def noise_cost(
-    loadings: Float[Tensor, "dimensions latents"], variance: Float[Tensor, "*batch latents"]
-) -> Float[Tensor, "*batch"]:
+def noise_cost(loadings: Loadings, variance: Codes) -> PerItem:
     """E |W e|^2 for e ~ N(0, diag(variance)): the cost of the noise of the code (Rolinek, eq. 17 and 22)."""
     return variance @ loadings.square().sum(0)
 
 
-def cheapest_variance(loadings: Float[Tensor, "dimensions latents"], precision: Scalar) -> Float[Tensor, "latents"]:
+def cheapest_variance(loadings: Loadings, precision: Scalar) -> PerLatent:
     """The variances with minimal `noise_cost` whose -log sum to `precision` (Rolinek, eq. 22 and 23).
 
     Each latent then costs the same: variance_j = constant / |w_j|^2. No column may be zero.
@@ -161,7 +136,7 @@ def cheapest_variance(loadings: Float[Tensor, "dimensions latents"], precision: 
     return torch.exp(log_norms.mean() - log_norms - precision / loadings.shape[1])
 
 
-def cheapest_noise_cost(loadings: Float[Tensor, "dimensions latents"], precision: Scalar) -> Float[Tensor, ""]:
+def cheapest_noise_cost(loadings: Loadings, precision: Scalar) -> Float[Tensor, ""]:
     """The minimal `noise_cost`: latents * (product of the |w_j|^2 * e^-precision)^(1 / latents) (Rolinek, eq. 25, 26).
 
     For two latents this is 2 |w_1| |w_2| e^(-precision / 2). Rolinek has e^-C, which holds if C is the KL itself, the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from jaxtyping import Float
@@ -29,13 +30,11 @@ class Moments:
     @classmethod
     def over(cls, chunks: Iterable[Float[Tensor, "_ columns"]]) -> Moments:
         """The moments of all chunks together; memory holds one chunk at a time."""
-        total: Moments | None = None
-        for chunk in chunks:
-            part = cls.of(chunk)
-            total = part if total is None else total.merge(part)
-        if total is None:
+        parts = map(cls.of, chunks)
+        first = next(parts, None)
+        if first is None:
             raise ValueError("moments need at least one chunk, got none.")
-        return total
+        return reduce(Moments.merge, parts, first)
 
     def merge(self, other: Moments) -> Moments:
         """The moments of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
@@ -52,10 +51,6 @@ class Moments:
         if self.count <= correction:
             raise ValueError(f"covariance needs more than {correction} rows, got {self.count}.")
         return self.scatter / (self.count - correction)
-
-    def variance(self, correction: int = 1) -> Float[Tensor, "columns"]:
-        """The diagonal of the covariance."""
-        return self.covariance(correction).diagonal().clone()
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
+
+PerLatent: TypeAlias = Float[Tensor, "*many latents"]
+Types: TypeAlias = Int[Tensor, "*many latents"]
+Flags: TypeAlias = Bool[Tensor, "*many latents"]
 
 ALPHA = 0.1
 # Standard deviation of the mean representation above which Rolinek et al. (section 5.2) call a latent active.
@@ -19,9 +24,7 @@ LATE_SHARE = 0.5  # of training, after which a model without active latents has 
 MIN_STEPS = 500  # all latents start at the prior; no collapse is reported before this step
 
 
-def variable_type_codes(
-    mean: Float[Tensor, "*many latents"], variance: Float[Tensor, "*many latents"], alpha: float = ALPHA
-) -> Int[Tensor, "*many latents"]:
+def variable_type_codes(mean: PerLatent, variance: PerLatent, alpha: float = ALPHA) -> Types:
     """Positions in `VARIABLE_TYPES`, from the mean and the variance of each latent's variance representation.
 
     Active: the posterior variance stays near 0; passive: it stays near 1; mixed: neither, or it changes.
@@ -29,17 +32,16 @@ def variable_type_codes(
     steady = variance < alpha
     active = steady & (mean <= alpha)
     passive = steady & ((mean - 1).abs() <= alpha)
-    mixed = torch.full_like(mean, VARIABLE_TYPES.index(MIXED), dtype=torch.int64)
-    return mixed.masked_fill(active, VARIABLE_TYPES.index(ACTIVE)).masked_fill(passive, VARIABLE_TYPES.index(PASSIVE))
+    return _codes(active, passive)
 
 
 def prior_relative_type_codes(
-    variance: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
-    unit: Float[Tensor, "*many latents"],
-    ratio: tuple[Float[Tensor, "*many latents"], Float[Tensor, "*many latents"]],
-    distance: Float[Tensor, "*many latents"],
+    variance: tuple[PerLatent, PerLatent],
+    unit: PerLatent,
+    ratio: tuple[PerLatent, PerLatent],
+    distance: PerLatent,
     alpha: float = ALPHA,
-) -> Int[Tensor, "*many latents"]:
+) -> Types:
     """Positions in `VARIABLE_TYPES` under a Gaussian prior other than N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2).
 
     Active: the variance stays near 0 in units of the prior's mean variance, because the scale of a latent is free if
@@ -56,15 +58,15 @@ def prior_relative_type_codes(
     """
     active = variable_type_codes(variance[0] / unit, variance[1] / unit.square(), alpha) == VARIABLE_TYPES.index(ACTIVE)
     passive = (variable_type_codes(*ratio, alpha) == VARIABLE_TYPES.index(PASSIVE)) & (distance <= alpha)
-    mixed = torch.full_like(unit, VARIABLE_TYPES.index(MIXED), dtype=torch.int64)
+    return _codes(active, passive)
+
+
+def _codes(active: Flags, passive: Flags) -> Types:
+    mixed = torch.full_like(active, VARIABLE_TYPES.index(MIXED), dtype=torch.int64)
     return mixed.masked_fill(active, VARIABLE_TYPES.index(ACTIVE)).masked_fill(passive, VARIABLE_TYPES.index(PASSIVE))
 
 
-def regime_rate(
-    rate: Float[Tensor, "*many latents"],
-    mean_variance: Float[Tensor, "*many latents"],
-    spread: Float[Tensor, "*many latents"],
-) -> Float[Tensor, "*many"]:
+def regime_rate(rate: PerLatent, mean_variance: PerLatent, spread: PerLatent) -> Float[Tensor, "*many"]:
     """The rate in the polarised regime (Rolinek, eq. 10): half of mean^2 - log variance - 1 over the active latents.
 
     That is the divergence of each active latent minus half its mean variance; `spread` is the standard deviation of

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.numerics.aggregate import log_mixture
+from vaescope.numerics.aggregate import latent_mmd, log_mixture
 from vaescope.numerics.distributions import DiagonalGaussian, Distribution
-from vaescope.numerics.mmd import latent_mmd
 from vaescope.objectives.objective import Context, Terms
 from vaescope.objectives.registry import OBJECTIVES
 from vaescope.objectives.scheduled import ScheduledObjective

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.models.forward_pass import ForwardPass
-from vaescope.numerics.divergence import latent_rate
+from vaescope.numerics.distributions import latent_rate
 from vaescope.objectives.objective import Context, Objective, Terms
 from vaescope.objectives.strengths import require
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
-from vaescope.numerics.distributions import DiagonalGaussian, full_precision
-from vaescope.numerics.mixtures import GaussianMixture
+from vaescope.numerics.distributions import DiagonalGaussian, GaussianMixture, full_precision
 from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 

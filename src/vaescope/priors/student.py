@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
-from vaescope.numerics.distributions import full_precision
-from vaescope.numerics.student import StudentProduct, log_normaliser, quantile_table
+from vaescope.numerics.distributions import StudentProduct, full_precision, log_normaliser, quantile_table
 from vaescope.priors.prior import Prior
 from vaescope.priors.registry import PRIORS
 

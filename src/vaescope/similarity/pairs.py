@@ -14,7 +14,7 @@ from torch import Tensor
 from vaescope.checks import whole_number
 from vaescope.codes.arrays import ArrayLike
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.numerics.precision import tf32_products
+from vaescope.numerics.linalg import tf32_products
 from vaescope.similarity.features import feature_products, nuclear_norms, own_squares, squares
 from vaescope.similarity.groups import WidthGroup, group_by_width, narrow_members
 from vaescope.similarity.kernels import SUM_PARTS, block_rows, kernel_products

@@ -13,7 +13,7 @@ from vaescope.data.dataset import Dataset, Subset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RepetitionWarning
 from vaescope.models import Architecture, LatentModule
 from vaescope.nets import initialise
-from vaescope.numerics.precision import tf32_products
+from vaescope.numerics.linalg import tf32_products
 from vaescope.objectives import form, in_words
 from vaescope.training.batches import Batches
 from vaescope.training.critic import CRITIC_OPTIMISER
