@@ -42,3 +42,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
         if path.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+    # Slow files first, so that no worker begins a long one while the others have run out of work.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
