@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,20 +14,30 @@ from torch import Tensor
 from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.diagnosis.diagnose import Diagnosis
-from vaescope.encoding import Traversal, Traversals
+from vaescope.encoding import Traversals
 from vaescope.errors import DataError
-from vaescope.markup import Markup, element, join
-from vaescope.metrics.meaning import Meaning
+from vaescope.markup import Markup
 from vaescope.numerics.linalg import correlation_matrices
 from vaescope.numerics.moments import Moments
+from vaescope.reporting.assets import render
 from vaescope.reporting.pictures import histogram_counts, histogram_svg, strip
 from vaescope.reporting.style import TYPE_STYLES, plural
 
 MAX_PICTURED = 64  # latents with pictures
 EXTREME_ITEMS = 3  # at either end of a latent's range
 BINS = 21  # odd, so that one bar is centred at 0
-DASH = "–"
 SMALLEST_KL = 0.01  # nats; smaller values show as '<0.01'
+# CSS class of a column -> its title, and the direction in which a first click sorts by it.
+COLUMNS = {
+    "latent": ("Latent", "ascending"),
+    "kind": ("Type", "ascending"),
+    "kl": ("KL, share of the rate", "descending"),
+    "distributions": ("Means, variances", "ascending"),
+    "correlation": ("Correlation with passive", "descending"),
+    "encodes": ("Encodes", "ascending"),
+    "traversals": ("Traversal", None),
+    "examples": ("Extreme items", None),
+}
 
 
 @dataclass(frozen=True)
@@ -75,16 +86,15 @@ def latent_rows(diagnosis: Diagnosis, codes: Representation) -> tuple[LatentRow,
         )
     limit = float(codes.mean.abs().max()) or 1.0
     correlations = _strongest_correlations(codes.mean, diagnosis.types.passive)
-    encoded = {} if diagnosis.meaning is None else _encoded_factors(diagnosis.meaning)
-    no_bits = None if diagnosis.meaning is None else 0.0
-    count = min(EXTREME_ITEMS, len(codes))
+    meaning = diagnosis.meaning
+    bits = None if meaning is None else np.where(meaning.beyond_chance, meaning.bits, 0.0)
     rows = []
     for found in diagnosis.types.rows():
         latent = found["latent"]
         mean = codes.mean[:, latent]
         order = mean.argsort(stable=True).tolist()
         correlation, correlated = correlations[latent]
-        factor, bits = encoded.get(latent, (None, no_bits))
+        has_factor = bits is not None and bits[latent].any()
         rows.append(
             LatentRow(
                 latent,
@@ -98,10 +108,10 @@ def latent_rows(diagnosis: Diagnosis, codes: Representation) -> tuple[LatentRow,
                 variance=float(statistics.relative_variance.mean[latent]),
                 correlation=correlation,
                 correlated=correlated,
-                factor=factor,
-                bits=bits,
-                smallest=tuple(order[:count]),
-                largest=tuple(order[: -count - 1 : -1]),
+                factor=None if meaning is None or not has_factor else meaning.factors[bits[latent].argmax()],
+                bits=None if bits is None else float(bits[latent].max()),
+                smallest=tuple(order[:EXTREME_ITEMS]),
+                largest=tuple(order[::-1][:EXTREME_ITEMS]),
             )
         )
     return tuple(rows)
@@ -129,182 +139,66 @@ def latent_table(
         name: The id of the table on the page.
     """
     pictured = set(pictured_latents(rows))
-    columns = [LATENT, TYPE, KL, DISTRIBUTIONS, CORRELATION]
-    columns += [ENCODES] if any(row.bits is not None for row in rows) else []
-    columns += [] if traversals is None else [_traversal_column(traversals, pictured)]
-    columns += [] if items is None else [_extremes_column(items, pictured)]
-    head = element("thead", element("tr", *[_header(column) for column in columns]))
-    lines = [element("tr", *[column.cell(row) for column in columns], class_=row.type) for row in rows]
-    caption = element("caption", _caption(rows))
-    table = element("table", caption, head, element("tbody", *lines), class_="sortable", id=name)
-    return element(
-        "div",
-        _sort_choice(columns, name),
-        element("div", table, class_="latents-scroll", tabindex=0, role="region", aria_label=f"Table of {name}"),
-        element("p", " ".join(_notes(rows, traversals, items)), class_="quiet"),
-        class_="latents",
+    absent = {
+        "encodes": all(row.bits is None for row in rows),
+        "traversals": traversals is None,
+        "examples": items is None,
+    }
+    kinds = [row.type for row in rows]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in TYPE_STYLES if kind in kinds)
+    return render(
+        "latents.html",
+        rows=rows,
+        columns={kind: column for kind, column in COLUMNS.items() if not absent.get(kind)},
+        name=name,
+        caption=f"{plural(len(rows), 'latent')}: {counts}",
+        styles=TYPE_STYLES,
+        infinity=math.inf,
+        smallest_kl=SMALLEST_KL,
+        histogram=histogram_svg,
+        span=lambda ends: " to ".join(map(short_number, ends)),
+        traversals={} if traversals is None else _traversal_strips(traversals, pictured),
+        examples={} if items is None else _extreme_items([row for row in rows if row.latent in pictured], items),
+        example=None if traversals is None else traversals.example,
+        unpictured=0 if traversals is None and items is None else len(rows) - len(pictured),
     )
 
 
-@dataclass(frozen=True)
-class LatentColumn:
-    """A column: its title, its CSS class, the content of its cells, and the value to sort by, if any."""
-
-    title: str
-    css_class: str
-    content: Callable[[LatentRow], Markup | str]
-    sort: Callable[[LatentRow], float | str | None] | None = None
-    first: str = "ascending"
-    header: bool = False
-
-    def cell(self, row: LatentRow) -> Markup:
-        """The cell of one latent; cells without a value to sort by come last."""
-        value = None if self.sort is None else self.sort(row)
-        value = "Infinity" if value == math.inf else value  # which JavaScript parses as a number
-        name, scope = ("th", "row") if self.header else ("td", None)
-        labels = {"data_sort": value, "data_label": self.title}
-        return element(name, self.content(row), scope=scope, class_=self.css_class, **labels)
+def _traversal_strips(found: Traversals, pictured: set[int]) -> dict[int, list[tuple[Markup, str, str, str]]]:
+    """Latent -> both traversals with their ends; vectors are drawn within limits that all latents share."""
+    strips: dict[int, list[tuple[Markup, str, str, str]]] = {}
+    for kind, words in ((found.wide, "wide range"), (found.usual, "range of the data")):
+        limits = _limits([one.items for one in kind])
+        for one in kind:
+            if one.latent in pictured:
+                low, high = short_number(one.values[0]), short_number(one.values[-1])
+                alt = f"{len(one.values)} decoded items with latent {one.latent} from {low} to {high}, the others fixed"
+                drawn = strip(one.items, one.items.shape[1:], alt, limits=limits)
+                strips.setdefault(one.latent, []).append((drawn, low, words, high))
+    return strips
 
 
-def _header(column: LatentColumn) -> Markup:
-    if column.sort is None:
-        return element("th", column.title, scope="col", class_=column.css_class)
-    button = element("button", column.title, type="button", data_first=column.first)
-    # Initially, the rows are sorted by latent.
-    sorted_by = "ascending" if column.header else None
-    return element("th", button, scope="col", class_=column.css_class, aria_sort=sorted_by)
-
-
-def _sort_choice(columns: Sequence[LatentColumn], name: str) -> Markup:
-    """A menu that sorts on narrow screens; hidden until its script runs."""
-    options = [
-        element("option", column.title, value=place, data_first=column.first)
-        for place, column in enumerate(columns)
-        if column.sort is not None
-    ]
-    menu = element("label", "Sort by ", element("select", *options, class_="sort-by"))
-    reverse = element("button", "Reverse", type="button", class_="sort-turn")
-    return element("p", menu, reverse, class_="sort-choice", data_table=name, hidden=True)
-
-
-def _two_lines(value: str, note: str) -> Markup:
-    return join(element("b", value, class_="line"), element("span", note, class_="note"))
-
-
-def _type(row: LatentRow) -> Markup:
-    sign = element("span", TYPE_STYLES[row.type].sign, class_="sign", aria_hidden="true")
-    return element("span", sign, " ", row.type, class_=f"type {row.type}")
-
-
-def _kl(row: LatentRow) -> Markup:
-    share = DASH if row.share is None else f"{row.share:.0%}"
-    filled = element("span", style=f"width:{100 * (row.share or 0):.1f}%")
-    number = "∞" if math.isinf(row.kl) else f"{row.kl:.2f}" if row.kl >= SMALLEST_KL else f"<{SMALLEST_KL}"
-    bar = element("span", filled, class_="share", aria_hidden="true")
-    line = element("span", element("b", number), " nats", class_="line")
-    return join(line, bar, element("span", share, class_="note"))
-
-
-def _distributions(row: LatentRow) -> Markup:
-    ends, axis = (" to ".join(map(short_number, pair)) for pair in (row.range, row.limits))
-    means = f"means of latent {row.latent}: {ends}; bars from {axis}"
-    variances = f"variances of latent {row.latent}: mean {row.variance:.2g}; bars from 0 to 1, the last for 1 and above"
-    return join(
-        _figure(histogram_svg(row.means, means), ends),
-        _figure(histogram_svg(row.variances, variances), f"mean {row.variance:.2g}"),
-    )
-
-
-def _correlation(row: LatentRow) -> Markup | str:
-    return DASH if row.correlation is None else _two_lines(f"{row.correlation:.2f}", f"latent {row.correlated}")
-
-
-def _encodes(row: LatentRow) -> Markup:
-    if row.factor is None:
-        return element("span", "no factor", class_="note")
-    return _two_lines(row.factor, f"{row.bits:.2f} bits")
-
-
-LATENT = LatentColumn("Latent", "latent", lambda row: str(row.latent), lambda row: row.latent, header=True)
-TYPE = LatentColumn("Type", "kind", _type, lambda row: row.type)
-KL = LatentColumn("KL, share of the rate", "kl", _kl, lambda row: row.kl, "descending")
-DISTRIBUTIONS = LatentColumn("Means, variances", "distributions", _distributions, lambda row: row.variance)
-CORRELATION = LatentColumn(
-    "Correlation with passive", "correlation", _correlation, lambda row: row.correlation, "descending"
-)
-ENCODES = LatentColumn("Encodes", "encodes", _encodes, lambda row: row.factor)
-
-
-def _traversal_column(found: Traversals, pictured: set[int]) -> LatentColumn:
-    """Both traversals, one above the other; vectors are drawn within limits that all latents share."""
-    kinds = [
-        ({one.latent: one for one in kind}, words, _limits([one.items for one in kind]))
-        for kind, words in ((found.wide, "wide range"), (found.usual, "range of the data"))
-    ]
-
-    def content(row: LatentRow) -> Markup | str:
-        strips = [_traversal(one[row.latent], words, limits) for one, words, limits in kinds if row.latent in one]
-        return join(*strips) if row.latent in pictured and strips else DASH
-
-    return LatentColumn("Traversal", "traversals", content)
-
-
-def _traversal(one: Traversal, words: str, limits: tuple[float, float]) -> Markup:
-    low, high = short_number(one.values[0]), short_number(one.values[-1])
-    alt = f"{len(one.values)} decoded items with latent {one.latent} from {low} to {high}, the others fixed"
-    drawn = strip(one.items, one.items.shape[1:], alt, limits=limits)
-    return _figure(drawn, element("span", low), element("span", words), element("span", high))
-
-
-def _extremes_column(items: Dataset, pictured: set[int]) -> LatentColumn:
-    """The items with the smallest and the largest means, one above the other."""
-
-    def content(row: LatentRow) -> Markup | str:
-        if row.latent not in pictured:
-            return DASH
+def _extreme_items(rows: Sequence[LatentRow], items: Dataset) -> dict[int, list[tuple[Markup, str]]]:
+    """Latent -> the items with the smallest and with the largest means."""
+    strips = {}
+    for row in rows:
         ends = {"smallest": row.smallest, "largest": row.largest}
-        batches = {words: items.batch(torch.tensor(places)) for words, places in ends.items()}
+        batches = {f"{end} mean": items.batch(torch.tensor(places)) for end, places in ends.items()}
         limits = _limits(list(batches.values()))
-        return join(*[_extremes(row.latent, batch, words, limits) for words, batch in batches.items()])
-
-    return LatentColumn("Extreme items", "examples", content)
-
-
-def _extremes(latent: int, batch: Tensor, words: str, limits: tuple[float, float]) -> Markup:
-    alt = f"{len(batch)} items with the {words} mean of latent {latent}"
-    return _figure(strip(batch, batch.shape[1:], alt, limits=limits), f"{words} mean")
-
-
-def _figure(drawn: Markup, *caption: Markup | str) -> Markup:
-    return element("figure", drawn, element("figcaption", *caption))
+        strips[row.latent] = [
+            (
+                strip(
+                    batch, batch.shape[1:], f"{len(batch)} items with the {words} of latent {row.latent}", limits=limits
+                ),
+                words,
+            )
+            for words, batch in batches.items()
+        ]
+    return strips
 
 
 def _limits(tables: Sequence[Tensor]) -> tuple[float, float]:
     return min(float(one.min()) for one in tables), max(float(one.max()) for one in tables)
-
-
-def _caption(rows: Sequence[LatentRow]) -> str:
-    kinds = [row.type for row in rows]
-    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in TYPE_STYLES if kind in kinds)
-    return f"{plural(len(rows), 'latent')}: {counts}"
-
-
-def _notes(rows: Sequence[LatentRow], traversals: Traversals | None, items: Dataset | None) -> list[str]:
-    """How to read the table."""
-    notes = [
-        "Histograms of means share one range; histograms of variances (relative to the prior's) run from 0 to 1 and "
-        "above.",
-        "Correlation: the largest correlation of a latent's means with those of another, passive latent.",
-    ]
-    if traversals is not None:
-        notes.append(
-            f"Traversal: one latent of the code of item {traversals.example} changes while the others stay fixed, "
-            "over a wide range that all latents share and over the 2% to 98% quantiles of the latent's own means."
-        )
-    if len(rows) > MAX_PICTURED and not (traversals is None and items is None):
-        others = len(rows) - MAX_PICTURED
-        notes.append(f"Only the {MAX_PICTURED} latents with the largest KL have pictures, the other {others} do not.")
-    return notes
 
 
 def short_number(value: float) -> str:
@@ -323,14 +217,3 @@ def _strongest_correlations(
         max(((float(matrix[latent, other]), other) for other in some), key=lambda pair: pair[0], default=(None, None))
         for latent, some in enumerate(others)
     ]
-
-
-def _encoded_factors(meaning: Meaning) -> dict[int, tuple[str, float]]:
-    """Latent -> the factor about which it carries most bits beyond chance, and the bits."""
-    encoded = {}
-    for place, latent in enumerate(meaning.latents):
-        known = [column for column in range(len(meaning.factors)) if meaning.beyond_chance[place, column]]
-        if known:
-            best = max(known, key=lambda column: meaning.bits[place, column])
-            encoded[latent] = (meaning.factors[best], float(meaning.bits[place, best]))
-    return encoded
