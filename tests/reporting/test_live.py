@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 import vaescope as vs
 from vaescope.diagnosis.subject import Subject, load_subject
 from vaescope.reporting.decoder import NotExported
-from vaescope.reporting.live import EXAMPLES, PRIOR_DRAWS, LiveDecoder, live_decoder, live_section, slider_ranges
+from vaescope.reporting.live import EXAMPLES, PRIOR_DRAWS, live_section, slider_ranges
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
@@ -22,55 +24,56 @@ def subject(folder: Path, **settings: Any) -> Subject:
     return load_subject(run, items=200)
 
 
-def prepared(one: Subject) -> LiveDecoder:
-    live = live_decoder(one, vs.variable_types(one.codes))
-    assert isinstance(live, LiveDecoder)
-    return live
+def section(one: Subject, seed: int = 0) -> str:
+    return live_section(one, vs.variable_types(one.codes), seed)
+
+
+def held(found: str) -> Any:
+    """The data in the section."""
+    match = re.search(r'<script type="application/json" id="live-data">(.*?)</script>', found, flags=re.DOTALL)
+    assert match is not None
+    return json.loads(match[1])
 
 
 def test_examples_have_the_codes_of_their_items(tmp_path: Path) -> None:
     one = subject(tmp_path)
-    live = prepared(one)
-    assert len(live.examples) == EXAMPLES
-    assert live.places.tolist() == sorted(set(live.places.tolist()))
-    np.testing.assert_allclose([start.code for start in live.examples], one.codes.mean[live.places])
-    assert {start.condition for start in live.examples} == {()}
-    assert live.classes == 0
+    assert one.items is not None
+    found = section(one)
+    examples = held(found)["examples"]
+    places = np.linspace(0, len(one.items) - 1, EXAMPLES).round().astype(int)
+    np.testing.assert_allclose([start["code"] for start in examples], one.codes.mean[places], atol=1e-6)
+    assert [start["condition"] for start in examples] == [[]] * EXAMPLES
+    assert "<option" not in found
 
 
 def test_a_conditional_model_has_the_labels_of_its_items(tmp_path: Path) -> None:
     one = subject(tmp_path, model="conditional")
-    live = prepared(one)
     assert one.items is not None
-    assert live.classes == 10
-    labels = [int(np.argmax(start.condition)) for start in live.examples]
-    assert labels == one.items.labels[live.places].tolist()
-    assert all(sum(start.condition) == 1 for start in live.draws)
+    found = section(one)
+    assert found.count("<option") == 10
+    places = np.linspace(0, len(one.items) - 1, EXAMPLES).round().astype(int)
+    labels = [int(np.argmax(start["condition"])) for start in held(found)["examples"]]
+    assert labels == one.items.labels[places].tolist()
+    assert all(sum(start["condition"]) == 1 for start in held(found)["draws"])
 
 
 def test_codes_are_drawn_from_the_prior_by_the_seed(tmp_path: Path) -> None:
     one = subject(tmp_path)
-    types = vs.variable_types(one.codes)
-    first, again, other = (live_decoder(one, types, seed) for seed in (0, 0, 1))
-    assert isinstance(first, LiveDecoder)
-    assert isinstance(again, LiveDecoder)
-    assert isinstance(other, LiveDecoder)
-    assert len(first.draws) == PRIOR_DRAWS
-    assert first.draws == again.draws != other.draws
+    first, again, other = (held(section(one, seed))["draws"] for seed in (0, 0, 1))
+    assert len(first) == PRIOR_DRAWS
+    assert first == again != other
 
 
 def test_an_autoencoder_has_no_prior_to_draw_from(tmp_path: Path) -> None:
-    one = subject(tmp_path, model="autoencoder")
-    live = prepared(one)
-    assert live.draws == ()
-    assert one.items is not None
-    assert "Draw from the prior" not in live_section(live, one.items)
+    found = section(subject(tmp_path, model="autoencoder"))
+    assert held(found)["draws"] == []
+    assert "Draw from the prior" not in found
 
 
 def test_codes_without_a_run_have_no_live_decoder() -> None:
     mean = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-    one = load_subject((mean, torch.full_like(mean, 0.1)))
-    assert isinstance(live_decoder(one, vs.variable_types(one.codes)), NotExported)
+    with pytest.raises(NotExported, match="these are codes"):
+        section(load_subject((mean, torch.full_like(mean, 0.1))))
 
 
 def test_sliders_cover_the_samples_and_three_standard_deviations() -> None:

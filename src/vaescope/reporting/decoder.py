@@ -6,9 +6,8 @@ The weights are stored in the order in which the inner loops read them, as float
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 import numpy as np
 import torch
@@ -26,57 +25,79 @@ from vaescope.nets.mlp import ACTIVATIONS, VectorDecoder
 MAX_CHARACTERS = 6_000_000  # of base64 in a page
 
 
-class Program(TypedDict):
-    """The operations, each with its name, its sizes and the offsets of its weights.
+# The operations from the output of a decoder to the mean of each likelihood.
+MEANS: dict[type[nn.Module], tuple[str, ...]] = {
+    BernoulliLikelihood: ("sigmoid",),
+    GaussianLikelihood: (),
+    LaplaceLikelihood: (),
+}
 
-    `inputs` is the number of latents, `condition` the number of values before them, `shape` the shape of an item.
+
+class NotExported(Exception):
+    """Why a decoder cannot run in a page."""
+
+
+@dataclass(frozen=True)
+class ExportedDecoder:
+    """A program and its packed weights.
+
+    Attributes:
+        operations: Each with its name, its sizes and the offsets of its weights.
+        inputs: The number of latents.
+        condition: The number of values before them.
+        shape: The shape of an item.
+        weights: The packed weights.
     """
 
     operations: list[dict[str, str | int]]
     inputs: int
     condition: int
     shape: list[int]
-
-
-@dataclass(frozen=True)
-class ExportedDecoder:
-    """A program and its packed weights."""
-
-    program: Program
     weights: bytes
-
-    @property
-    def size(self) -> int:
-        """The length of the weights in base64."""
-        return _base64_length(len(self.weights) // 3)
 
     def plain(self) -> dict[str, object]:
         """The JSON-compatible dictionary that `vaescope.decoder` in the page takes."""
-        return {**self.program, "weights": base64.b64encode(self.weights).decode("ascii")}
+        return {**vars(self), "weights": base64.b64encode(self.weights).decode("ascii")}
 
 
-@dataclass(frozen=True)
-class NotExported:
-    """Why a decoder cannot run in a page."""
+def export_decoder(model: object) -> ExportedDecoder:
+    """Export the map from z (after the condition, for a conditional decoder) to the mean of p(x|z).
 
-    reason: str
-
-
-def export_decoder(model: object) -> ExportedDecoder | NotExported:
-    """Export the map from z (after the condition, for a conditional decoder) to the mean of p(x|z)."""
+    Raises:
+        NotExported: The page cannot run the decoder, or its weights are too many or not finite.
+    """
     if not isinstance(model, LatentModule):
         # Only the `decode` of a LatentModule is known to be its decoder and its likelihood.
-        return NotExported(f"The page can run models that vaescope builds, but not {type(model).__name__}.")
-    try:
-        operations, shape = _decoder_operations(model.get_submodule("decoder"))
-        operations += _mean_operations(model.get_submodule("likelihood"))
-        _check_weights(operations)
-    except _Unsupported as unsupported:
-        return NotExported(str(unsupported))
+        raise NotExported(f"The page can run models that vaescope builds, but not {type(model).__name__}.")
+    operations, shape = _decoder_operations(model.get_submodule("decoder"))
+    likelihood = type(model.get_submodule("likelihood"))
+    if likelihood not in MEANS:
+        raise NotExported(
+            f"The page can compute the means of the likelihoods bernoulli, gaussian and laplace, but not of "
+            f"{likelihood.__name__}."
+        )
+    operations += [_Operation(name) for name in MEANS[likelihood]]
     condition, mask = model.decoder_condition_width, model.latent_mask
-    operations[0] = _mask_inputs(operations[0], condition, mask)
-    program = Program(operations=_tables(operations), inputs=len(mask), condition=condition, shape=list(shape))
-    return ExportedDecoder(program, b"".join(pack(one.detach().float().cpu().numpy()) for one in _weights(operations)))
+    first = operations[0].weights
+    # Masked latents have no weight.
+    first["weight"] = first["weight"] * torch.cat([mask.new_ones(condition), mask])[:, None].to(first["weight"].dtype)
+    tables, packed, count = [], [], 0
+    for operation in operations:
+        table: dict[str, str | int] = {"name": operation.name, **operation.sizes}
+        for name, values in operation.weights.items():
+            table[name] = count
+            count += values.numel()
+            packed.append(values.detach().float().cpu().numpy())
+        tables.append(table)
+    size = 4 * count  # three bytes per weight are four characters
+    if size > MAX_CHARACTERS:
+        raise NotExported(
+            f"The decoder's weights need {size / 1e6:.1f} million characters, but a page holds at most "
+            f"{MAX_CHARACTERS / 1e6:.1f} million. Use a smaller net, or 'conv' for images."
+        )
+    if not all(np.isfinite(values).all() for values in packed):
+        raise NotExported("Some of the decoder's weights are not finite.")
+    return ExportedDecoder(tables, len(mask), condition, list(shape), b"".join(map(pack, packed)))
 
 
 def pack(values: Float[np.ndarray, "..."]) -> bytes:
@@ -88,10 +109,6 @@ def pack(values: Float[np.ndarray, "..."]) -> bytes:
     return finite.astype("<u4").view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
 
 
-class _Unsupported(Exception):
-    """A part of a model that the page cannot run."""
-
-
 @dataclass(frozen=True)
 class _Operation:
     name: str
@@ -99,14 +116,16 @@ class _Operation:
     weights: dict[str, Tensor] = field(default_factory=dict)
 
 
-_Operations = tuple[list[_Operation], Sequence[int]]  # with the shape of an item
-
-
-def _vector_operations(decoder: VectorDecoder) -> _Operations:
-    return [_layer_operation(layer) for layer in (*decoder.layers, decoder.output)], decoder.shape
-
-
-def _conv_operations(decoder: ConvDecoder) -> _Operations:
+def _decoder_operations(decoder: nn.Module) -> tuple[list[_Operation], Sequence[int]]:
+    """The operations of a decoder, and the shape of an item."""
+    # Here and below, a subclass may compute something else.
+    if type(decoder) is VectorDecoder:
+        return [_layer_operation(layer) for layer in (*decoder.layers, decoder.output)], decoder.shape
+    if type(decoder) is not ConvDecoder:
+        raise NotExported(
+            f"The page can run the decoders of the nets affine, conv, fully_connected and mlp, but not "
+            f"{type(decoder).__name__}."
+        )
     height, width, channels = decoder.start
     relu = _Operation("relu")
     operations = [_layer_operation(decoder.hidden), relu, _layer_operation(decoder.spread), relu]
@@ -114,37 +133,6 @@ def _conv_operations(decoder: ConvDecoder) -> _Operations:
     operations += [_layer_operation(layer) for layer in decoder.deconvolutions]
     *_, last = (one.sizes for one in operations if one.name == "deconvolve")
     return [*operations, _Operation("channels_first")], (last["filters"], last["height"], last["width"])
-
-
-# Dispatch is on the exact class here and below: a subclass may compute something else.
-_DECODERS: dict[type[nn.Module], Callable[..., _Operations]] = {
-    VectorDecoder: _vector_operations,
-    ConvDecoder: _conv_operations,
-}
-_MEANS: dict[type[nn.Module], tuple[str, ...]] = {
-    BernoulliLikelihood: ("sigmoid",),
-    GaussianLikelihood: (),
-    LaplaceLikelihood: (),
-}
-
-
-def _decoder_operations(decoder: nn.Module) -> _Operations:
-    if type(decoder) not in _DECODERS:
-        raise _Unsupported(
-            f"The page can run the decoders of the nets affine, conv, fully_connected and mlp, but not "
-            f"{type(decoder).__name__}."
-        )
-    return _DECODERS[type(decoder)](decoder)
-
-
-def _mean_operations(likelihood: nn.Module) -> list[_Operation]:
-    """From the output of the decoder to the mean of the likelihood."""
-    if type(likelihood) not in _MEANS:
-        raise _Unsupported(
-            f"The page can compute the means of the likelihoods bernoulli, gaussian and laplace, but not of "
-            f"{type(likelihood).__name__}."
-        )
-    return [_Operation(name) for name in _MEANS[type(likelihood)]]
 
 
 def _layer_operation(layer: nn.Module) -> _Operation:
@@ -158,49 +146,9 @@ def _layer_operation(layer: nn.Module) -> _Operation:
     for name, activation in ACTIVATIONS.items():
         if type(layer) is activation and _options(layer) == _options(activation()):
             return _Operation(name)
-    raise _Unsupported(f"The page cannot run the decoder's layer {layer}.")
+    raise NotExported(f"The page cannot run the decoder's layer {layer}.")
 
 
 def _options(activation: nn.Module) -> str:
     """What an activation was built with; `inplace` makes no difference to its values."""
     return activation.extra_repr().removesuffix("inplace=True").removesuffix(", ")
-
-
-def _check_weights(operations: Sequence[_Operation]) -> None:
-    """The weights must be finite and fit into a page."""
-    size = _base64_length(sum(one.numel() for one in _weights(operations)))
-    if size > MAX_CHARACTERS:
-        raise _Unsupported(
-            f"The decoder's weights need {size / 1e6:.1f} million characters, but a page holds at most "
-            f"{MAX_CHARACTERS / 1e6:.1f} million. Use a smaller net, or 'conv' for images."
-        )
-    if not all(bool(one.detach().float().isfinite().all()) for one in _weights(operations)):
-        raise _Unsupported("Some of the decoder's weights are not finite.")
-
-
-def _mask_inputs(first: _Operation, condition: int, mask: Tensor) -> _Operation:
-    """The first layer with zero weights for masked latents."""
-    kept = torch.cat([mask.new_ones(condition), mask])
-    weight = first.weights["weight"] * kept[:, None].to(first.weights["weight"].dtype)
-    return _Operation(first.name, first.sizes, {**first.weights, "weight": weight})
-
-
-def _tables(operations: Sequence[_Operation]) -> list[dict[str, str | int]]:
-    """The operations with the offsets of their weights, which are packed in the same order."""
-    tables, offset = [], 0
-    for operation in operations:
-        table: dict[str, str | int] = {"name": operation.name, **operation.sizes}
-        for name, values in operation.weights.items():
-            table[name] = offset
-            offset += values.numel()
-        tables.append(table)
-    return tables
-
-
-def _weights(operations: Sequence[_Operation]) -> Iterator[Tensor]:
-    return (values for operation in operations for values in operation.weights.values())
-
-
-def _base64_length(count: int) -> int:
-    """Three bytes per weight are four characters."""
-    return 4 * count

@@ -87,14 +87,18 @@ def latent_rows(diagnosis: Diagnosis, codes: Representation) -> tuple[LatentRow,
     limit = float(codes.mean.abs().max()) or 1.0
     correlations = _strongest_correlations(codes.mean, diagnosis.types.passive)
     meaning = diagnosis.meaning
-    bits = None if meaning is None else np.where(meaning.beyond_chance, meaning.bits, 0.0)
+    factors: list[str | None] = [None] * codes.latents
+    bits: list[float | None] = [None] * codes.latents
+    if meaning is not None:
+        known = np.where(meaning.beyond_chance, meaning.bits, 0.0)
+        factors = [meaning.factors[row.argmax()] if row.any() else None for row in known]
+        bits = known.max(1).tolist()
     rows = []
     for found in diagnosis.types.rows():
         latent = found["latent"]
         mean = codes.mean[:, latent]
         order = mean.argsort(stable=True).tolist()
         correlation, correlated = correlations[latent]
-        has_factor = bits is not None and bits[latent].any()
         rows.append(
             LatentRow(
                 latent,
@@ -108,8 +112,8 @@ def latent_rows(diagnosis: Diagnosis, codes: Representation) -> tuple[LatentRow,
                 variance=float(statistics.relative_variance.mean[latent]),
                 correlation=correlation,
                 correlated=correlated,
-                factor=None if meaning is None or not has_factor else meaning.factors[bits[latent].argmax()],
-                bits=None if bits is None else float(bits[latent].max()),
+                factor=factors[latent],
+                bits=bits[latent],
                 smallest=tuple(order[:EXTREME_ITEMS]),
                 largest=tuple(order[::-1][:EXTREME_ITEMS]),
             )

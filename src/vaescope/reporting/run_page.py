@@ -23,7 +23,7 @@ from vaescope.reporting.latent_plots import (
     information_plot,
 )
 from vaescope.reporting.latent_table import latent_rows, latent_table, pictured_latents
-from vaescope.reporting.live import LiveDecoder, live_decoder, live_section
+from vaescope.reporting.live import live_section
 from vaescope.reporting.page import page
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
@@ -46,14 +46,18 @@ def run_page(subject: Subject, diagnosis: Diagnosis, *, layers: bool = True, see
         layers: Whether to compare the layers of the network.
         seed: The random seed of the codes drawn from the prior.
     """
-    live = live_decoder(subject, diagnosis.types, seed)
+    missing = dict(subject.missing)
+    try:
+        live = [("decoding", "Live decoding", _decoding(subject, diagnosis, seed))]
+    except NotExported as reason:
+        live, missing["Live decoding"] = [], str(reason)
     results = [] if subject.run is None else _saved_results(subject.run, load_results)
     searches = [Fondue.from_plain(table) for table in results]
     plots = [plot for plot in _plots(subject, diagnosis, searches, layers) if plot is not None]
     parts = [
         ("cards", "Findings", sections.cards(diagnosis.cards)),
         ("latents", "Latents", _latents(subject, diagnosis)),
-        *([("decoding", "Live decoding", _decoding(live, subject))] if isinstance(live, LiveDecoder) else []),
+        *live,
         ("plots", "Plots", sections.plots(plots)),
     ]
     return page(
@@ -62,7 +66,7 @@ def run_page(subject: Subject, diagnosis: Diagnosis, *, layers: bool = True, see
         element("p", _verdict(subject, diagnosis, searches), class_="verdict"),
         None if subject.run is None else sections.facts(_facts(subject.run, subject)),
         *[sections.section(*part) for part in parts],
-        sections.missing_parts(_missing(subject, diagnosis, live, searches)),
+        sections.missing_parts({**missing, **_missing(subject, diagnosis, searches)}),
         navigation=[(identity, title) for identity, title, _ in parts],
     )
 
@@ -97,13 +101,9 @@ def _facts(run: Run, subject: Subject) -> dict[str, object]:
     return {**known, "test_loss": row.get("test_loss"), "encoded": encoded}
 
 
-def _missing(
-    subject: Subject, diagnosis: Diagnosis, live: LiveDecoder | NotExported, searches: Sequence[Fondue]
-) -> dict[str, str]:
+def _missing(subject: Subject, diagnosis: Diagnosis, searches: Sequence[Fondue]) -> dict[str, str]:
     """Part -> why the page does not contain it."""
-    reasons = dict(subject.missing)
-    if isinstance(live, NotExported):
-        reasons["Live decoding"] = live.reason
+    reasons = {}
     if diagnosis.meaning is None:
         reasons["Factors"] = "the data have no factors, so the page cannot say what a latent encodes."
     if subject.items is None:
@@ -153,7 +153,6 @@ def _latents(subject: Subject, diagnosis: Diagnosis) -> Markup:
     return latent_table(rows, traversals=found, items=subject.items, name="latent-rows")
 
 
-def _decoding(live: LiveDecoder, subject: Subject) -> Markup:
-    assert subject.items is not None
+def _decoding(subject: Subject, diagnosis: Diagnosis, seed: int) -> Markup:
     words = element("p", "Drag a slider: the decoder runs in this page.", class_="quiet")
-    return join(words, live_section(live, subject.items))
+    return join(words, live_section(subject, diagnosis.types, seed))
