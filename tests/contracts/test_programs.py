@@ -16,7 +16,7 @@ from vaescope.objectives import OBJECTIVES, Beta, Factor
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.order import draw_noise
+from vaescope.training.batches import draw_noise
 
 NET = MLP((12,), (12,))
 PLAN = Plan(4, 8, precision="float64", log_every=2, evaluate_every=4, monitor_every=0)

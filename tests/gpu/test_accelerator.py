@@ -16,7 +16,6 @@ from vaescope.objectives import Beta
 from vaescope.runs import FitOptions, fit_many
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.batches import Batches
-from vaescope.training.evaluate import evaluate
 
 MEMBERS = (Member(3, Beta(1.0), 1e-3, seed=0), Member(8, Beta(4.0), 1e-4, seed=3), Member(5, Beta(0.5), 2e-3, seed=11))
 ARCHITECTURES = {
@@ -48,7 +47,7 @@ def test_lower_precision_trains_to_nearly_the_same_loss(precision: str) -> None:
     coarse = trained(ARCHITECTURES["conv"], MEMBERS[:1], "cuda", precision)
     held_out = open_dataset("dsprites-small").split(0.1)[1]
     losses = [
-        evaluate(trainer.ensemble, trainer.state, Batches(held_out.to(trainer.device)))["loss"].item()
+        trainer.ensemble.evaluate(trainer.state, Batches(held_out.to(trainer.device)))["loss"].item()
         for trainer in (exact, coarse)
     ]
     assert losses[1] == pytest.approx(losses[0], rel=0.02)

@@ -14,10 +14,10 @@ from vaescope.errors import ConfigurationError, NonFiniteError, RepetitionWarnin
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
-from vaescope.training import Member, Plan, State, Trainer
+from vaescope.training import OPTIMISERS, BatchOrder, Member, Plan, State, Trainer
+from vaescope.training.batches import draw_noise
 from vaescope.training.engines import Records
 from vaescope.training.ensemble import MAX_MEMBERS, group_members
-from vaescope.training.order import BatchOrder, draw_noise
 
 ARCHITECTURE = Architecture(net=MLP((16,), (16,)), likelihood="gaussian")
 
@@ -63,6 +63,15 @@ def test_the_history_has_its_rows_where_the_plan_says(data: Dataset) -> None:
     assert [row.step for row in rows if row.split == "train"] == [5, 10, 15, 20, 25]
     assert [row.step for row in rows if row.split == "test"] == [10, 20, 25]
     assert set(rows[0].values) == {"loss", "reconstruction", "rate", "gradient_norm"}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMISERS))
+def test_the_slots_of_an_optimiser_begin_at_zero(name: str, data: Dataset) -> None:
+    state = Trainer(ARCHITECTURE, [Member(2), Member(3)], Plan(10, optimiser=name, precision="float64"), data).state
+    assert tuple(state.slots) == OPTIMISERS[name].slots
+    for slot in state.slots.values():
+        assert (slot.shape, slot.dtype) == (state.parameters.shape, torch.float64)
+        assert not slot.any()
 
 
 def test_the_loss_falls(data: Dataset) -> None:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from vaescope.checks import whole_number
 from vaescope.data import DataLike, open_dataset
-from vaescope.encoding.inputs import Decodes, Encodes, ModelInputs, evaluation_mode, index_chunks, missing_method
+from vaescope.encoding.inputs import Decodes, Encodes, ModelInputs, index_chunks, missing_method
 from vaescope.errors import ConfigurationError, unknown_name
+from vaescope.models.module import evaluation_mode
 from vaescope.numerics.distributions import Point
 from vaescope.similarity.heatmap import MAX_ACTIVATION_BYTES
 

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from vaescope.codes import Representation
 from vaescope.data import DataLike, open_dataset
-from vaescope.encoding.inputs import Encodes, ModelInputs, evaluation_mode, index_chunks, missing_method
+from vaescope.encoding.inputs import Encodes, ModelInputs, index_chunks, missing_method
 from vaescope.models import LatentModel
-from vaescope.models.module import gaussian_prior
+from vaescope.models.module import evaluation_mode, gaussian_prior
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -91,15 +90,3 @@ def index_chunks(
     long = len(data) > PROGRESS_BAR_ITEMS if progress is None else progress
     for start in track(starts, f"{title} {data.name}", len(starts), long=long):
         yield torch.arange(start, min(start + size, len(data)), device=device)
-
-
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards every submodule returns to its mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training

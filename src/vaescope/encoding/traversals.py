@@ -14,8 +14,9 @@ from vaescope.checks import whole_number
 from vaescope.codes.representation import Representation
 from vaescope.data import Dataset
 from vaescope.data.conditions import conditions_of
-from vaescope.encoding.inputs import Decodes, evaluation_mode, missing_method
+from vaescope.encoding.inputs import Decodes, missing_method
 from vaescope.errors import DataError
+from vaescope.models.module import evaluation_mode
 
 CHUNK_CODES = 256
 WIDE_LIMIT, WIDE_STEPS = 5.0, 10  # [-5, 5] in ten steps, as in Pastrana

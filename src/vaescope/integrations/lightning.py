@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.encoding.inputs import evaluation_mode
 from vaescope.errors import CollapseWarning, ConfigurationError, DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
+from vaescope.models.module import evaluation_mode
 from vaescope.numerics.polarised import ALPHA, CollapseWatch, collapse_sentence
 from vaescope.regime.statistics import EPSILON, checked_tolerance
 from vaescope.regime.variable_types import VariableTypes, variable_types

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -117,3 +118,15 @@ def gaussian_prior(model: LatentModel, condition: Tensor | None = None) -> Diago
         return None
     prior = model.prior(model.latent_mask, condition)
     return prior if isinstance(prior, DiagonalGaussian) else None
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside the block; afterwards every submodule returns to its mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -16,8 +16,8 @@ from vaescope.encoding import encode
 from vaescope.models import Architecture, LatentModule
 from vaescope.sizing.gaps import Evidence, Gap, GapFunction, GapTerms, measure
 from vaescope.training import Member, Plan, Trainer
+from vaescope.training.checkpoint import State
 from vaescope.training.ensemble import group_members
-from vaescope.training.state import State
 
 # Label of a gap, model, number of periods it has trained for.
 MeasurementKey = tuple[str, Member, int]

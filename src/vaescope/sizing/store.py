@@ -19,8 +19,7 @@ from vaescope.runs.locks import make_folder, remove_leftovers
 from vaescope.sizing.gaps import GapTerms
 from vaescope.sizing.model_pool import MeasurementKey
 from vaescope.training import Member
-from vaescope.training.checkpoint import load_state, save_state, write_atomically
-from vaescope.training.state import State
+from vaescope.training.checkpoint import State, load_state, save_state, write_atomically
 
 RESULT_FILE, STATES_FOLDER, TIME_FILE, CHECK_FILE = "fondue.json", "states", "spent.json", "elbow.json"
 SEARCH_PREFIX, CHECK_PREFIX = "fondue-", "elbow-"

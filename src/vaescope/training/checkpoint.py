@@ -1,4 +1,4 @@
-"""Tensors on disk: written completely or not at all, with a checksum that is verified on reading."""
+"""The state of training, and files of tensors: written completely or not at all, with a checksum that is verified."""
 
 from __future__ import annotations
 
@@ -6,19 +6,58 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from vaescope.errors import RunError
-from vaescope.training.state import State
+from vaescope.training.optimisers import Slots
 
 CHECKSUM = "sha256"
 SLOT, BUFFER = "slot.", "buffer."
 REMEDY = "Restore it from a copy, or move it away: training starts again from what is left."
+
+
+@dataclass
+class State:
+    """The state of an ensemble, which engines change in place.
+
+    Attributes:
+        step: Number of steps done.
+        parameters: One vector for each member.
+        slots: The moments that the optimisers keep, by name.
+        buffers: The persistent buffers of the model, by name; empty for a model without any.
+    """
+
+    step: int
+    parameters: Float[Tensor, "members size"]
+    slots: Slots
+    buffers: dict[str, Float[Tensor, "members ..."]] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """A copy that later steps do not change."""
+        slots, buffers = (
+            {name: tensor.clone() for name, tensor in tensors.items()} for tensors in (self.slots, self.buffers)
+        )
+        return State(self.step, self.parameters.clone(), slots, buffers)
+
+    def restore(self, other: State) -> None:
+        """Copy the values of another state into these tensors, which programs may hold."""
+        self.step = other.step
+        self.parameters.copy_(other.parameters)
+        for mine, theirs in ((self.slots, other.slots), (self.buffers, other.buffers)):
+            for name, tensor in mine.items():
+                tensor.copy_(theirs[name])
+
+
+def first_member(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Named tensors of the first of the stacked members."""
+    return {name: tensor[0] for name, tensor in tensors.items()}
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -66,7 +105,7 @@ def save_state(path: Path, state: State) -> None:
     """Write a training state."""
     slots = {f"{SLOT}{name}": slot for name, slot in state.slots.items()}
     buffers = {f"{BUFFER}{name}": buffer for name, buffer in state.buffers.items()}
-    save_tensors(path, {"parameters": state.parameters, **slots, **buffers}, {"step": json.dumps(state.step)})
+    save_tensors(path, {"parameters": state.parameters, **slots, **buffers}, {"step": str(state.step)})
 
 
 def load_state(path: Path) -> State:
@@ -74,11 +113,11 @@ def load_state(path: Path) -> State:
     tensors, notes = load_tensors(path)
     if "parameters" not in tensors or "step" not in notes:
         raise RunError(f"{path} must hold a training state (parameters and a step), got {sorted(tensors)}.")
-    return State(int(notes["step"]), tensors["parameters"], _group(tensors, SLOT), _group(tensors, BUFFER))
-
-
-def _group(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    slots, buffers = (
+        {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        for prefix in (SLOT, BUFFER)
+    )
+    return State(int(notes["step"]), tensors["parameters"], slots, buffers)
 
 
 def _checksum(tensors: Mapping[str, Tensor], notes: Mapping[str, str]) -> str:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
 from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-from vaescope.training.batches import Batches, as_channels_last
-from vaescope.training.cuda_graph import captured
+from vaescope.training.batches import Batches, BatchOrder, as_channels_last, draw_noise
+from vaescope.training.checkpoint import State, first_member
 from vaescope.training.ensemble import Ensemble, MemberInputs
-from vaescope.training.memory import keep_freed_memory
-from vaescope.training.optimisers import Slots, apply_at_once, apply_in_blocks
-from vaescope.training.order import BatchOrder, draw_noise
-from vaescope.training.state import State, first_member
+from vaescope.training.optimisers import BLOCK_SIZE, Slots
 
 # One row for each step: the loss, every term, the norm of the gradient; one column for each member.
 Records = dict[str, Float[Tensor, "steps members"]]
 GRADIENT_NORM = "gradient_norm"
+
+WARM_UP_CALLS = 3  # of what a CUDA graph records
+# Parameters of mallopt in glibc's malloc.h, and sizes that no activation of a training step exceeds.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+TRIM_BYTES, MMAP_BYTES = 2**31 - 1, 2**30
+
+Result = TypeVar("Result")
 
 
 class SingleEngine:
@@ -50,7 +58,7 @@ class SingleEngine:
             rows.append(row)
             if not all(math.isfinite(value) for value in row.values()):
                 break
-            ensemble.update(apply_in_blocks, state.parameters, gradient[None], state.slots, step, inputs)
+            ensemble.update(state.parameters, gradient[None], state.slots, step, inputs, BLOCK_SIZE)
             state.step = number + 1
         return {name: torch.tensor([[row[name]] for row in rows], dtype=torch.float64) for name in rows[0]}
 
@@ -122,7 +130,7 @@ class StackedEngine:
         gradient, (_, terms) = vmap(grad_and_value(loss, has_aux=True))(
             parameters, buffers, inputs.masks, inputs.strengths, x, noise
         )
-        ensemble.update(apply_at_once, parameters, gradient, slots, step, inputs)
+        ensemble.update(parameters, gradient, slots, step, inputs)
         return {**terms, GRADIENT_NORM: torch.linalg.vector_norm(gradient, dim=1)}
 
 
@@ -194,3 +202,36 @@ class _Graph:
         for _ in steps:
             self.graph.replay()
         return {name: record[: len(steps)].clone() for name, record in self.records.items()}
+
+
+def captured(
+    work: Callable[[], Result], prepare: Callable[[], object] = lambda: None
+) -> tuple[torch.cuda.CUDAGraph, Result]:
+    """Work on a CUDA device recorded as a graph, and its result, which every replay overwrites.
+
+    A replay needs no work on the host. `prepare` is called before each recording.
+    """
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP_CALLS):
+            prepare()
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    prepare()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+    return graph, result
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Ask glibc to keep the memory that a step frees for the next step.
+
+    By default it returns it to the system, and the next step has thousands of page faults, which take a tenth of its
+    time or more. Other C libraries are left unchanged.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
+    if mallopt is not None and mallopt(M_MMAP_THRESHOLD, MMAP_BYTES):
+        mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)

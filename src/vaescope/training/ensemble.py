@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, vmap
 
 from vaescope.models import ForwardPass, LatentModule
+from vaescope.models.module import evaluation_mode
+from vaescope.numerics import counter
 from vaescope.objectives import Context, Objective, strengths, with_strengths
-from vaescope.training.critic import CRITIC_OPTIMISER, Critic
+from vaescope.training.batches import Batches, as_channels_last
+from vaescope.training.checkpoint import State, first_member
 from vaescope.training.layout import Layout
-from vaescope.training.optimisers import Slots
+from vaescope.training.optimisers import Adam, Slots, apply
 from vaescope.training.plan import PRECISIONS, Member, Plan
+
+CRITIC_OPTIMISER = Adam(0.5, 0.9)
+MAX_MEMBERS = 64
+# On a CPU a small net spends its time between operations, which stacked members share; a large net does not.
+MAX_STACKED_PARAMETERS = 100_000
+
+
+@dataclass(frozen=True)
+class Critic:
+    """The critic that an objective trains together with the model, with the weights of one member."""
+
+    module: nn.Module
+    weights: Mapping[str, Tensor]
+
+    def __call__(self, z: Float[Tensor, "batch latents"], frozen: bool) -> Float[Tensor, "batch outputs"]:
+        """The outputs for codes; with `frozen`, gradients reach the codes but not the critic."""
+        weights = {name: weight.detach() if frozen else weight for name, weight in self.weights.items()}
+        dtype = next(iter(weights.values())).dtype
+        outputs: Tensor = functional_call(self.module, weights, (z.to(dtype),))
+        return outputs.to(z.dtype)
 
 
 class MemberInputs(NamedTuple):
@@ -29,9 +51,9 @@ class MemberInputs(NamedTuple):
     seeds: Int[Tensor, "members"]
 
     @classmethod
-    def of(cls, members: tuple[Member, ...], latents: int, plan: Plan, device: torch.device) -> MemberInputs:
+    def of(cls, members: Sequence[Member], latents: int, plan: Plan, device: torch.device) -> MemberInputs:
         """The inputs of `members` inside a model with `latents` latents."""
-        kept, _, _ = PRECISIONS[plan.precision]
+        kept = PRECISIONS[plan.precision].kept
         own = torch.tensor([member.latents for member in members])
         values = [strengths(member.objective) for member in members]
         return cls(
@@ -67,13 +89,13 @@ class Ensemble:
         cls,
         model: LatentModule,
         critic: nn.Module | None,
-        members: tuple[Member, ...],
+        members: Sequence[Member],
         plan: Plan,
         device: torch.device,
         items: int,
     ) -> Ensemble:
         """The ensemble of `members` inside `model`, for training on `items` items."""
-        kept, _, _ = PRECISIONS[plan.precision]
+        kept = PRECISIONS[plan.precision].kept
         latents, objective = len(model.latent_mask), members[0].objective
         return cls(
             model.to(device=device, dtype=kept),
@@ -86,10 +108,14 @@ class Ensemble:
             MemberInputs.of(members, latents, plan, device),
         )
 
-    def assign_slots(self, members: tuple[Member, ...]) -> None:
+    @property
+    def latents(self) -> int:
+        """Number of latents of the model, the most that a member can have."""
+        return self.inputs.masks.shape[1]
+
+    def assign_slots(self, members: Sequence[Member]) -> None:
         """Replace the members, in the same tensors, which compiled programs hold."""
-        latents, device = self.inputs.masks.shape[1], self.inputs.masks.device
-        other = MemberInputs.of(members, latents, self.plan, device)
+        other = MemberInputs.of(members, self.latents, self.plan, self.inputs.masks.device)
         for name, values in self.inputs.strengths.items():
             values.copy_(other.strengths[name])
         self.inputs.masks.copy_(other.masks)
@@ -98,23 +124,23 @@ class Ensemble:
 
     def update(
         self,
-        apply: Callable[..., None],
         parameters: Float[Tensor, "members size"],
         gradient: Float[Tensor, "members size"],
         slots: Slots,
         step: Tensor,
         inputs: MemberInputs,
+        block: int | None = None,
     ) -> None:
-        """Do one optimiser step in place with `apply`; the critic has another optimiser and learning rate."""
+        """Do one optimiser step in place; the critic has another optimiser and learning rate."""
         if self.critic is None:
-            apply(self.plan.optimiser, parameters, gradient, slots, step, inputs.rates)
+            apply(self.plan.optimiser, parameters, gradient, slots, step, inputs.rates, block)
             return
         own = self.layout.model_size
         critic_rates = inputs.strengths["critic_rate"].reshape(-1, 1)
         parts = ((slice(own), self.plan.optimiser, inputs.rates), (slice(own, None), CRITIC_OPTIMISER, critic_rates))
         for columns, optimiser, rates in parts:
             part = {name: slot[:, columns] for name, slot in slots.items()}
-            apply(optimiser, parameters[:, columns], gradient[:, columns], part, step, rates)
+            apply(optimiser, parameters[:, columns], gradient[:, columns], part, step, rates, block)
 
     def terms(
         self,
@@ -141,20 +167,40 @@ class Ensemble:
         context = Context(step, self.items, mask, noise, critic)
         return with_strengths(self.objective, values)(x.to(kept), result, context).means()
 
+    @torch.no_grad()
+    def evaluate(self, state: State, data: Batches) -> dict[str, Float[Tensor, "members"]]:
+        """The mean of every term over the items, with noise that is the same at every evaluation.
 
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Switch a model that is being trained to evaluation mode for a while."""
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train()
+        Batches have the size of those in training; an incomplete last batch is ignored.
+        """
+        inputs, batch = self.inputs, min(self.plan.batch, len(data))
+        device, dtype = state.parameters.device, state.parameters.dtype
+        step = torch.tensor(state.step, device=device)
 
+        def terms_of(x: Tensor, noise: dict[str, Tensor]) -> dict[str, Float[Tensor, "members"]]:
+            if len(state.parameters) == 1:
+                buffers, values, drawn = map(first_member, (state.buffers, inputs.strengths, noise))
+                alone = self.terms(state.parameters[0], buffers, inputs.masks[0], values, x, drawn, step)
+                return {name: term[None] for name, term in alone.items()}
+            terms: dict[str, Tensor] = vmap(
+                lambda vector, buffers, mask, values, drawn: self.terms(vector, buffers, mask, values, x, drawn, step)
+            )(state.parameters, state.buffers, inputs.masks, inputs.strengths, noise)
+            return terms
 
-MAX_MEMBERS = 64
-# On a CPU a small net spends its time between operations, which stacked members share; a large net does not.
-MAX_STACKED_PARAMETERS = 100_000
+        totals: dict[str, Tensor] = {}
+        starts = range(0, len(data) - batch + 1, batch)
+        with evaluation_mode(self.model):
+            for start in starts:
+                index = torch.arange(start, start + batch, device=device)
+                noise = {
+                    name: counter.normal(inputs.seeds, f"evaluation/{name}", torch.tensor(0), index, width).to(dtype)
+                    for name, width in self.noise.items()
+                }
+                for name, condition in data.condition(index).items():
+                    noise[name] = condition.expand(len(state.parameters), *condition.shape)
+                for name, term in terms_of(as_channels_last(data.batch(index)), noise).items():
+                    totals[name] = totals.get(name, 0) + term.to(torch.float64)
+        return {name: (total / len(starts)).cpu() for name, total in totals.items()}
 
 
 def group_members(members: Sequence[Member], module: nn.Module, device: torch.device) -> list[list[int]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,7 +14,7 @@ from torch.func import functional_call, vmap
 
 from vaescope.errors import CollapseWarning
 from vaescope.models import LatentModule
-from vaescope.models.module import gaussian_prior
+from vaescope.models.module import evaluation_mode, gaussian_prior
 from vaescope.numerics import gaussian, linalg
 from vaescope.numerics.polarised import (
     CollapseWatch,
@@ -25,13 +27,15 @@ from vaescope.numerics.polarised import (
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import in_words
 from vaescope.training.batches import Batches, as_channels_last
-from vaescope.training.cuda_graph import captured
-from vaescope.training.ensemble import Ensemble, evaluation_mode
+from vaescope.training.checkpoint import State, first_member
+from vaescope.training.engines import captured
+from vaescope.training.ensemble import Ensemble
 from vaescope.training.plan import PRECISIONS, Member
-from vaescope.training.state import HistoryValue, State, first_member
 
 CHUNK_ITEMS = 256
 LETTERS = "amp"  # one letter a latent, in the order of VARIABLE_TYPES
+
+HistoryValue: TypeAlias = float | str | list[float]
 
 
 class Monitor:
@@ -57,14 +61,25 @@ class Monitor:
         """
         with evaluation_mode(self.ensemble.model):
             table = (self._replayed(state) if state.parameters.is_cuda else self._table(state)).cpu()
-        latents = self.ensemble.inputs.masks.shape[1]
+        latents = self.ensemble.latents
         widths = (latents, 1, 1, latents * (latents - 1) // 2)
-        rows = []
+        rows: list[dict[str, HistoryValue]] = []
         for position, (line, member) in enumerate(zip(table, self.members, strict=True)):
             codes, (rate,), (approximation,), correlations = (part.tolist() for part in line.split(widths))
+            # Masked latents come after the member's own.
             types = "".join(LETTERS[int(code)] for code in codes[: member.latents])
+            own = correlations[: member.latents * (member.latents - 1) // 2]
             counts = {name: types.count(letter) for name, letter in zip(VARIABLE_TYPES, LETTERS, strict=True)}
-            rows.append({**counts, **_row(types, rate, approximation, correlations)})
+            rows.append(
+                {
+                    **counts,
+                    "types": types,
+                    "rate": rate,
+                    "delta_kl": relative_error(rate, approximation),
+                    "correlations": [round(value, 4) for value in own],
+                    **_passive_correlation(own, types),
+                }
+            )
             self._warn_of_collapse(position, counts, state.step)
         return rows
 
@@ -161,26 +176,13 @@ def _moments(values: Float[Tensor, "members items latents"]) -> tuple[Tensor, Te
     return values.mean(1), values.var(1, correction=0)
 
 
-def _row(types: str, rate: float, approximation: float, correlations: list[float]) -> dict[str, HistoryValue]:
-    """What the history keeps of one member; masked latents come after its own, and are cut off."""
-    latents = len(types)
-    own = correlations[: latents * (latents - 1) // 2]
-    return {
-        "types": types,
-        "rate": rate,
-        "delta_kl": relative_error(rate, approximation),
-        "correlations": [round(value, 4) for value in own],
-        **_passive_correlation(own, types),
-    }
-
-
 def _passive_correlation(correlations: list[float], types: str) -> dict[str, float]:
     """Mean, over passive latents, of their strongest correlation with another latent; empty without passive latents."""
-    passive = [latent for latent, letter in enumerate(types) if letter == LETTERS[VARIABLE_TYPES.index(PASSIVE)]]
-    if not passive or len(types) < 2:
+    latents, letter = len(types), LETTERS[VARIABLE_TYPES.index(PASSIVE)]
+    passive = [latent for latent in range(latents) if types[latent] == letter]
+    if not passive or latents < 2:
         return {}
-    strongest = [0.0] * len(types)
-    pairs = ((row, column) for row in range(len(types)) for column in range(row))
-    for (row, column), value in zip(pairs, correlations, strict=True):
-        strongest[row], strongest[column] = max(strongest[row], abs(value)), max(strongest[column], abs(value))
+    strengths = np.zeros((latents, latents))
+    strengths[np.tril_indices(latents, -1)] = np.abs(correlations)
+    strongest = np.maximum(strengths, strengths.T).max(0).tolist()
     return {"passive_correlation": sum(strongest[latent] for latent in passive) / len(passive)}

@@ -87,36 +87,23 @@ class Adagrad(Optimiser):
         parameters.sub_(rate * gradient / (slots["sum"].sqrt() + self.epsilon))
 
 
-def empty_slots(optimiser: Optimiser, parameters: Float[Tensor, "members size"]) -> Slots:
-    """The optimiser's state before the first step."""
-    return {name: torch.zeros_like(parameters) for name in optimiser.slots}
-
-
-def apply_at_once(
+def apply(
     optimiser: Optimiser,
     parameters: Float[Tensor, "members size"],
     gradient: Float[Tensor, "members size"],
     slots: Slots,
     step: Int[Tensor, ""],
     rate: Float[Tensor, "members 1"],
+    block: int | None = None,
 ) -> None:
-    """One step over all parameters."""
-    optimiser.update(parameters, gradient, slots, step, rate)
-
-
-def apply_in_blocks(
-    optimiser: Optimiser,
-    parameters: Float[Tensor, "members size"],
-    gradient: Float[Tensor, "members size"],
-    slots: Slots,
-    step: Int[Tensor, ""],
-    rate: Float[Tensor, "members 1"],
-) -> None:
-    """One step, a block at a time, so that on a CPU the operations of the formula find the block in the cache."""
-    for start in range(0, parameters.shape[1], BLOCK_SIZE):
-        block = slice(start, start + BLOCK_SIZE)
-        part = {name: slot[:, block] for name, slot in slots.items()}
-        optimiser.update(parameters[:, block], gradient[:, block], part, step, rate)
+    """One step, `block` parameters at a time, so that on a CPU the formula finds them in the cache; default: all."""
+    if block is None:
+        optimiser.update(parameters, gradient, slots, step, rate)
+        return
+    for start in range(0, parameters.shape[1], block):
+        part = slice(start, start + block)
+        moments = {name: slot[:, part] for name, slot in slots.items()}
+        optimiser.update(parameters[:, part], gradient[:, part], moments, step, rate)
 
 
 def _check(epsilon: float, **moments: float) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -15,17 +15,30 @@ from vaescope.models import Architecture, LatentModule
 from vaescope.nets import initialise
 from vaescope.numerics.linalg import tf32_products
 from vaescope.objectives import form, in_words
-from vaescope.training.batches import Batches
-from vaescope.training.critic import CRITIC_OPTIMISER
+from vaescope.training.batches import Batches, BatchOrder
+from vaescope.training.checkpoint import State
 from vaescope.training.engines import Records, SingleEngine, StackedEngine
-from vaescope.training.ensemble import Ensemble
-from vaescope.training.evaluate import evaluate
+from vaescope.training.ensemble import CRITIC_OPTIMISER, Ensemble
 from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
-from vaescope.training.monitor import Monitor
-from vaescope.training.optimisers import empty_slots
-from vaescope.training.order import BatchOrder
+from vaescope.training.monitor import HistoryValue, Monitor
 from vaescope.training.plan import PRECISIONS, Member, Plan
-from vaescope.training.state import HistoryRow, HistoryValue, State
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """The values of one member up to a step.
+
+    Attributes:
+        member: Position of the member in its ensemble.
+        step: Number of steps done.
+        split: 'train' (means since the row before), 'test' (held-out items) or 'probe' (types of the latents).
+        values: The values by name.
+    """
+
+    member: int
+    step: int
+    split: str
+    values: dict[str, HistoryValue]
 
 
 class Trainer:
@@ -60,22 +73,20 @@ class Trainer:
         self.architecture, self.members, self.plan = architecture, tuple(members), plan
         check_members(self.members)
         self.device = torch.device(device)
-        on_host = self.device.type == "cpu"
-        self.data = data if on_host else _resident(data, self.device)
-        self.held_out = None if held_out is None else held_out.draw(plan.evaluation_items)
-        if self.held_out is not None and not on_host:
-            self.held_out = _resident(self.held_out, self.device)
+        self.data = _resident(data, self.device)
+        self.held_out = None if held_out is None else _resident(held_out.draw(plan.evaluation_items), self.device)
         widest = max([member.latents for member in self.members] + [latents or 1])
         model, critic = self._build(widest, seed=0)
         self.ensemble = Ensemble.of(model, critic, self.members, plan, self.device, len(data))
         self._layouts: dict[int, Layout] = {}
-        self.state = self._initial_state()
+        self.state = self._empty_state()
+        for position, member in enumerate(self.members):
+            self._fill_slot(position, member, None)
         self.order = BatchOrder(self.ensemble.inputs.seeds, len(data), plan.batch)
-        probe = (self.data if held_out is None else held_out).draw(plan.monitor_items)
-        probe = probe if on_host else _resident(probe, self.device)
+        probe = _resident((self.data if held_out is None else held_out).draw(plan.monitor_items), self.device)
         self.monitor = Monitor(self.ensemble, self.members, Batches.of(probe, model, self.device))
-        self._held_out = None if self.held_out is None else Batches.of(self.held_out, model, self.device)
-        engine = SingleEngine if len(self.members) == 1 and on_host else StackedEngine
+        self._evaluated = None if self.held_out is None else Batches.of(self.held_out, model, self.device)
+        engine = SingleEngine if len(self.members) == 1 and self.device.type == "cpu" else StackedEngine
         self.engine: SingleEngine | StackedEngine = engine(
             self.ensemble, Batches.of(self.data, model, self.device), self.order
         )
@@ -102,7 +113,7 @@ class Trainer:
 
         The compiled program stays in use.
         """
-        members, widest = tuple(members), self.ensemble.inputs.masks.shape[1]
+        members, widest = tuple(members), self.ensemble.latents
         check_members((*self.members, *members))
         steps = {0 if state is None else state.step for state in states}
         latents = max(member.latents for member in members)
@@ -121,7 +132,10 @@ class Trainer:
     def _fill_slot(self, position: int, member: Member, state: State | None) -> None:
         layout, own = self.ensemble.layout, self._layout(member.latents)
         if state is None:
-            vector, buffers = self._initial(member)
+            model, critic = self._build(member.latents, member.seed)
+            critics = {} if critic is None else dict(critic.named_parameters())
+            vector = layout.pack(Weights(dict(model.named_parameters()), critics))
+            buffers = persistent_buffers(model)
         else:
             vector = layout.widen(state.parameters[0], own)
             buffers = {name: buffer[0] for name, buffer in state.buffers.items()}
@@ -142,17 +156,24 @@ class Trainer:
         with tf32_products(PRECISIONS[self.plan.precision].tf32):
             try:
                 records = self._run(before, stop)
-                rows = self._rows("train", {name: record.mean(0) for name, record in records.items()})
-                if self._held_out is not None and self.plan.evaluates_at(stop):
-                    rows += self._rows("test", evaluate(self.ensemble, self.state, self._held_out))
+                found = {"train": self._by_member({name: record.mean(0) for name, record in records.items()})}
+                if self._evaluated is not None and self.plan.evaluates_at(stop):
+                    found["test"] = self._by_member(self.ensemble.evaluate(self.state, self._evaluated))
                 if self.monitor.has_types and self.plan.monitors_at(stop):
-                    rows += self._probe_rows()
+                    found["probe"] = self.monitor.probe(self.state)
             except NonFiniteError:
                 raise
             except BaseException:
                 self.state.restore(before)
                 raise
-        return rows
+        return [
+            HistoryRow(member, self.state.step, split, values)
+            for split, rows in found.items()
+            for member, values in enumerate(rows)
+        ]
+
+    def _by_member(self, means: dict[str, Tensor]) -> list[dict[str, HistoryValue]]:
+        return [{name: float(mean[member]) for name, mean in means.items()} for member in range(len(self.members))]
 
     def model(self, member: int = 0) -> LatentModule:
         """A member as a standalone model with its own number of latents, on the CPU."""
@@ -197,36 +218,14 @@ class Trainer:
                 self._layouts[latents] = Layout.of(*self._build(latents, seed=None))
         return self._layouts[latents]
 
-    def _initial(self, member: Member) -> tuple[Tensor, dict[str, Tensor]]:
-        """The initial parameters of a member in the layout of the ensemble, and its initial buffers."""
-        model, critic = self._build(member.latents, member.seed)
-        critics = {} if critic is None else dict(critic.named_parameters())
-        return self.ensemble.layout.pack(Weights(dict(model.named_parameters()), critics)), persistent_buffers(model)
-
-    def _initial_state(self) -> State:
-        kept = PRECISIONS[self.plan.precision].kept
-        vectors, buffers = zip(*(self._initial(member) for member in self.members), strict=True)
-        parameters = torch.stack([vector.to(kept) for vector in vectors]).to(self.device)
-        optimisers = [self.plan.optimiser] + ([] if self.ensemble.critic is None else [CRITIC_OPTIMISER])
-        slots = [empty_slots(optimiser, parameters) for optimiser in optimisers]
-        stacked = {
-            name: buffer.detach().clone().expand(len(buffers), *buffer.shape).contiguous()
-            for name, buffer in persistent_buffers(self.ensemble.model).items()
-        }
-        for position, own in enumerate(buffers):
-            for name, value in own.items():
-                place(value, stacked[name][position])
-        return State(0, parameters, dict(ChainMap(*slots)), stacked)
-
-    def _rows(self, split: str, means: Mapping[str, Tensor]) -> list[HistoryRow]:
-        def values(member: int) -> dict[str, HistoryValue]:
-            return {name: float(mean[member]) for name, mean in means.items()}
-
-        return [HistoryRow(member, self.state.step, split, values(member)) for member in range(len(self.members))]
-
-    def _probe_rows(self) -> list[HistoryRow]:
-        found = self.monitor.probe(self.state)
-        return [HistoryRow(member, self.state.step, "probe", values) for member, values in enumerate(found)]
+    def _empty_state(self) -> State:
+        """A state of the right shapes, to be filled slot by slot."""
+        kept, members = PRECISIONS[self.plan.precision].kept, len(self.members)
+        parameters = torch.zeros(members, self.ensemble.layout.size, dtype=kept, device=self.device)
+        optimisers = [*([] if self.ensemble.critic is None else [CRITIC_OPTIMISER]), self.plan.optimiser]
+        slots = {name: torch.zeros_like(parameters) for optimiser in optimisers for name in optimiser.slots}
+        buffers = persistent_buffers(self.ensemble.model).items()
+        return State(0, parameters, slots, {name: torch.stack([buffer] * members) for name, buffer in buffers})
 
     def _run(self, before: State, stop: int) -> Records:
         """Do the steps up to `stop`; if their numbers are not finite, do them once more."""
@@ -242,7 +241,7 @@ class Trainer:
         # A model does the same from the same state, but for the rounding of a GPU: a single failure is the machine's.
         position, member, term = once
         warnings.warn(
-            f"{term} became {float(records[term][position, member])} at step {before.step + position} of the member "
+            f"{term} became {float(records[term][position, member])} at step {before.step + position} of "
             f"{self._words(member)}, and is finite after the steps from {before.step} on were repeated; training "
             f"continues. If this happens often, check {self.device}.",
             RepetitionWarning,
@@ -252,10 +251,8 @@ class Trainer:
 
     def _words(self, member: int) -> str:
         who = self.members[member]
-        return (
-            f"with seed {who.seed}, {who.latents} latents, {in_words(who.objective)} and learning rate "
-            f"{who.learning_rate:g}"
-        )
+        strengths, rate = in_words(who.objective), f"{who.learning_rate:g}"
+        return f"the member with seed {who.seed}, {who.latents} latents, {strengths} and learning rate {rate}"
 
     def _broken(self, records: Records, before: State, position: int, member: int, term: str) -> NonFiniteError:
         """The error that names the number; the state becomes that before its step."""
@@ -268,7 +265,7 @@ class Trainer:
         items = self.data.index.cpu()[items] if isinstance(self.data, Subset) else items
         losses = records["loss"][max(0, position - 1) : position + 1, member].tolist()
         return NonFiniteError(
-            f"{term} must stay finite, it became {float(records[term][position, member])} at step {step} of the member "
+            f"{term} must stay finite, it became {float(records[term][position, member])} at step {step} of "
             f"{self._words(member)}, on the items {items.tolist()}, where the loss was "
             f"{' and then '.join(f'{loss:.4g}' for loss in losses)}. Lower the learning rate, check these items, or "
             "use precision 'float64'.",
@@ -280,7 +277,9 @@ class Trainer:
 
 
 def _resident(data: Dataset, device: torch.device) -> Dataset:
-    """The data set in the memory of the accelerator, from which every step takes its items."""
+    """The data set in the memory of the device, from which every step takes its items."""
+    if device.type == "cpu":
+        return data
     try:
         return data.to(device)
     except torch.OutOfMemoryError as error:
