@@ -57,7 +57,7 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def speed_of_dci(items: int) -> None:
     """Both protocols, trained on that many codes; half as many more are tested."""
-    from vaescope.metrics.dci import dci
+    from vaescope.metrics.prediction import dci
 
     codes, factors = representation(2, items * 3 // 2)
     dci(codes[:300], factors[:300] % 3)
@@ -110,7 +110,7 @@ def agreement_of_dci(items: int, count: int) -> None:
     """The scores of both protocols over representations of varied quality, and whether they rank them alike."""
     from scipy.stats import spearmanr
 
-    from vaescope.metrics.dci import dci
+    from vaescope.metrics.prediction import dci
 
     rows = []
     for number in range(count):
@@ -136,7 +136,7 @@ def beside_disent(peer: str) -> None:
     Each is timed the second time, when nothing is left to be imported.
     """
     from vaescope.metrics import mig
-    from vaescope.metrics.factor_vae import factor_vae
+    from vaescope.metrics.fixed_factor import factor_vae
 
     codes, factors = grid()
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import sampling
-from vaescope.metrics.beta_vae import beta_vae
+from vaescope.metrics.fixed_factor import beta_vae
 from vaescope.metrics.sampling import ItemSampler
 
 Drawn = list[tuple[int, list[int], list[int]]]

@@ -12,8 +12,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from reference.reference_dci import completeness, disentanglement
 from vaescope.errors import DataError, UnknownNameError
-from vaescope.metrics.dci import concentration, dci
 from vaescope.metrics.inputs import metric_inputs
+from vaescope.metrics.prediction import concentration, dci
 
 
 def world(items: int = 600, seed: int = 0, classes: tuple[int, ...] = (3, 4, 5)) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.metrics import sampling
-from vaescope.metrics.factor_vae import PROTOCOLS, factor_vae, variances
+from vaescope.metrics.fixed_factor import PROTOCOLS, factor_vae, variances
 from vaescope.metrics.sampling import ItemSampler
 
 Drawn = list[tuple[int, list[int]]]

@@ -11,8 +11,8 @@ import torch
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics import metric_inputs, mig
-from vaescope.metrics.dci import dci
 from vaescope.metrics.inputs import count_varying
+from vaescope.metrics.prediction import dci
 from vaescope.regime import variable_types
 
 ITEMS = 60

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.metrics.irs import irs
+from vaescope.metrics.fixed_factor import irs
 
 
 def plain_quantile(numbers: list[float], share: float) -> float:

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from reference.reference_mcc import mcc as by_trying
 from reference.reference_mcc import ranks
 from vaescope.errors import UnknownNameError
-from vaescope.metrics.mcc import absolute_correlations, mcc
+from vaescope.metrics.single_latent import absolute_correlations, mcc
 
 
 def sources(items: int = 300, count: int = 3, seed: int = 0) -> np.ndarray:

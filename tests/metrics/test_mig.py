@@ -11,7 +11,7 @@ from sklearn.metrics import mutual_info_score
 
 from reference import reference_mig
 from vaescope.metrics.inputs import metric_inputs
-from vaescope.metrics.mig import information_matrix, mig, mig_sup
+from vaescope.metrics.mutual_information import information_matrix, mig, mig_sup
 from vaescope.numerics.information import discretise
 
 CLASSES = (3, 6, 8)

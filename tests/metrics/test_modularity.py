@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 from reference import reference_modularity
 from vaescope.errors import DataError
 from vaescope.metrics.inputs import metric_inputs
-from vaescope.metrics.modularity import explicitness, modularity, roc_area
+from vaescope.metrics.mutual_information import modularity
+from vaescope.metrics.prediction import explicitness, roc_area
 
 
 def world(items: int = 2000, seed: int = 0, classes: tuple[int, ...] = (3, 6, 8)) -> np.ndarray:

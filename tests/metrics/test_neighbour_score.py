@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from reference.reference_neighbours import deviation, predictability
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics.inputs import metric_inputs
-from vaescope.metrics.neighbours import nearest_on_line, neighbours
+from vaescope.metrics.single_latent import nearest_on_line, neighbours
 
 
 def world(items: int = 1000, seed: int = 0) -> np.ndarray:

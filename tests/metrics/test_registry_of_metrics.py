@@ -22,7 +22,7 @@ from vaescope.metrics import (
     evaluate,
     measure_all,
 )
-from vaescope.metrics.registry import check_metrics
+from vaescope.metrics.score import check_metrics
 
 ITEMS = 240
 MEANS = torch.from_numpy(np.random.default_rng(0).normal(size=(ITEMS, 3)))

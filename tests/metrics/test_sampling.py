@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.factor_vae import factor_vae
+from vaescope.metrics.fixed_factor import factor_vae, irs
 from vaescope.metrics.inputs import MetricInputs, metric_inputs
-from vaescope.metrics.irs import irs
 from vaescope.metrics.sampling import FactorGrid, GridSampler, ItemSampler, blocks
 
 SIZES = (3, 1, 4, 2)

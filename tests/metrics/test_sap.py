@@ -12,7 +12,7 @@ from reference.reference_sap import machine, predictions, squared_correlation
 from vaescope.errors import DataError, UnknownNameError
 from vaescope.metrics.inputs import metric_inputs
 from vaescope.metrics.linear_svm import LinearSVMs, classify
-from vaescope.metrics.sap import COST, sap
+from vaescope.metrics.single_latent import COST, sap
 
 
 def world(items: int = 3000, seed: int = 0, classes: tuple[int, ...] = (2, 3, 6, 20)) -> np.ndarray:

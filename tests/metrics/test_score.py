@@ -10,9 +10,8 @@ import pytest
 from vaescope.errors import ConfigurationError
 from vaescope.metrics import Score, mig
 from vaescope.metrics.inputs import MetricInputs, metric_inputs
-from vaescope.metrics.mcc import mcc
-from vaescope.metrics.neighbours import neighbours
 from vaescope.metrics.score import NORMAL_95, RawScore, evaluate
+from vaescope.metrics.single_latent import mcc, neighbours
 
 
 def world(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

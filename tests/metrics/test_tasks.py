@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from reference import reference_tasks
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.metrics.tasks import CLASSIFIERS, downstream_accuracy, sample_efficiency
+from vaescope.metrics.prediction import CLASSIFIERS, downstream_accuracy, sample_efficiency
 
 CLASSES = (2, 3, 5)
 

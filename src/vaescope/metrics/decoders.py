@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -12,10 +13,9 @@ from torch import Tensor, nn
 from torch.func import vjp
 
 from vaescope.checks import whole_number
-from vaescope.codes import Representation
 from vaescope.codes.arrays import as_table
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import CodesLike
+from vaescope.metrics.inputs import CodesLike, means_of
 
 MAX_JACOBIAN_ENTRIES = 2**22  # held at once
 
@@ -39,7 +39,7 @@ class DecoderFunction:
     output: str = "output"
 
     @classmethod
-    def of(cls, decoder: DecoderFunction | Callable[[Tensor], Tensor]) -> DecoderFunction:
+    def of(cls, decoder: DecoderLike) -> DecoderFunction:
         """A decoder from any function of codes; a module works in the type of its parameters."""
         if isinstance(decoder, DecoderFunction):
             return decoder
@@ -55,6 +55,9 @@ class DecoderFunction:
             got = f"the shape {tuple(items.shape)}" if isinstance(items, Tensor) else type(items).__name__
             raise DataError(f"decoder must return a tensor with one row for each of {len(z)} codes, got {got}.")
         return items
+
+
+DecoderLike: TypeAlias = DecoderFunction | Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,11 @@ class JacobianProducts:
 
 
 @torch.no_grad()
-def jacobian_products(
-    decoder: DecoderFunction | Callable[[Tensor], Tensor], codes: CodesLike, items: int, seed: int
-) -> JacobianProducts:
+def jacobian_products(decoder: DecoderLike, codes: CodesLike, items: int, seed: int) -> JacobianProducts:
     """J^T J at the means of at most `items` codes, drawn by `seed`, a few at a time."""
     whole_number("items", items, 1)
-    decoder, table = (
-        DecoderFunction.of(decoder),
-        as_table(codes.mean if isinstance(codes, Representation) else codes, "codes"),
-    )
+    decoder = DecoderFunction.of(decoder)
+    table = as_table(means_of(codes), "codes")
     if decoder.conditions is not None and len(decoder.conditions) != len(table):
         raise DataError(
             f"a conditional decoder needs one condition for each code, got {len(decoder.conditions)} conditions and "

@@ -70,27 +70,26 @@ class MetricInputs:
                     f"{int(counts.min())}. Add some, or leave its items out."
                 )
 
+    def part(self, index: Int[np.ndarray, "rows"] | slice) -> MetricInputs:
+        """Some of the items; classes keep their numbers."""
+        return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
+
     def rows(self, index: Int[np.ndarray, "rows"]) -> MetricInputs:
         """Some of the items; classes that are left are numbered without gaps."""
-        part = self._part(index)
+        part = self.part(index)
         return replace(part, factors=_close_gaps(part.factors, self.discrete))
 
-    def with_codes(self, codes: Float[np.ndarray, "items latents"]) -> MetricInputs:
-        """The same factors with other codes."""
-        return replace(self, codes=codes, latents=tuple(range(codes.shape[1])))
-
     def split(self, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
-        """Disjoint random parts to learn from and to test on, smaller in proportion if there are fewer items.
-
-        Classes keep their numbers in both.
-        """
+        """Disjoint random parts to learn from and to test on, smaller in proportion if there are fewer items."""
         share = min(1.0, len(self) / (train + test))
         first, both = int(train * share), int((train + test) * share)
         order = np.random.default_rng(seed).permutation(len(self))
-        return self._part(order[:first]), self._part(order[first:both])
+        return self.part(order[:first]), self.part(order[first:both])
 
-    def _part(self, index: Int[np.ndarray, "rows"]) -> MetricInputs:
-        return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
+
+def means_of(codes: CodesLike) -> ArrayLike:
+    """The means of a `Representation`, or the codes as they are."""
+    return codes.mean if isinstance(codes, Representation) else codes
 
 
 def metric_inputs(
@@ -110,10 +109,9 @@ def metric_inputs(
         exclude: Leave out the latents of this type.
         types: The types of the latents. Default: found from the `Representation`.
     """
-    table = codes.mean if isinstance(codes, Representation) else codes
     if factors is None:
         factors, names = _own_factors(codes, names)
-    array = _numbers("codes", table)
+    array = _numbers("codes", means_of(codes))
     values = _numbers("factors", factors)
     values = values[:, None] if values.ndim == 1 else values
     if array.ndim != 2 or values.ndim != 2 or len(array) != len(values):
@@ -138,6 +136,19 @@ def metric_inputs(
     )
 
 
+def learnable_split(data: MetricInputs, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
+    """`MetricInputs.split`, or an error if there is nothing to test on or only one class of a factor to learn."""
+    first, second = data.split(train, test, seed)
+    for name, column in zip(data.names, first.factors.T, strict=True):
+        if len(second) == 0 or len(np.unique(column)) < 2:
+            raise DataError(
+                f"there must be items to test on and two classes of {name!r} to learn, got {len(second)} and the "
+                f"classes {np.unique(column).astype(int).tolist()} among {len(first)}, of {len(data)} items in all. "
+                "Pass more items."
+            )
+    return first, second
+
+
 def train_test_split(data: MetricInputs, seed: int) -> tuple[MetricInputs, MetricInputs]:
     """10,000 items to learn from and 5,000 to test on, or fewer in this proportion, with the discrete factors alone.
 
@@ -148,23 +159,7 @@ def train_test_split(data: MetricInputs, seed: int) -> tuple[MetricInputs, Metri
     factors, values = data.factors[:, kept], data.values[:, kept]
     whole = replace(data, names=names, discrete=(True,) * len(kept), factors=factors, values=values)
     whole.require_examples(2)
-    train, test = whole.split(TRAIN_ITEMS, TEST_ITEMS, seed)
-    for name, column in zip(names, train.factors.T, strict=True):
-        if len(test) == 0 or len(np.unique(column)) < 2:
-            raise DataError(
-                f"there must be 2 classes of {name!r} to learn from, and items to test on, got {len(data)} items in "
-                "all. Pass more."
-            )
-    return train, test
-
-
-def standardise(
-    train: Float[np.ndarray, "train latents"], test: Float[np.ndarray, "test latents"]
-) -> tuple[Float[np.ndarray, "train latents"], Float[np.ndarray, "test latents"]]:
-    """Standardise by the mean and standard deviation of the training items; constant columns are only centred."""
-    mean, spread = train.mean(0), train.std(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    return (train - mean) / spread, (test - mean) / spread
+    return learnable_split(whole, TRAIN_ITEMS, TEST_ITEMS, seed)
 
 
 def count_varying(factors: Tensor | None, labels: Tensor | None) -> int:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 
 from vaescope.metrics.inputs import CodesLike, FactorsLike, TypesLike, metric_inputs
-from vaescope.metrics.mig import information_matrix
+from vaescope.metrics.mutual_information import information_matrix
 from vaescope.notebook import NotebookResult
 from vaescope.numerics.information import BINS, discretise
 

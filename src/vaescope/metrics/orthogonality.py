@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import DataError
-from vaescope.metrics.decoders import MAX_JACOBIAN_ENTRIES, DecoderFunction, JacobianProducts, jacobian_products
+from vaescope.metrics.decoders import MAX_JACOBIAN_ENTRIES, DecoderLike, JacobianProducts, jacobian_products
 from vaescope.metrics.inputs import CodesLike
-from vaescope.metrics.registry import METRICS
-from vaescope.metrics.score import NORMAL_95, Score
+from vaescope.metrics.score import METRICS, NORMAL_95, Score
 
 ZERO_COLUMN = 1e-7  # columns shorter than this share of the longest are lost in the rounding of their products
 
@@ -30,12 +27,7 @@ Products = Float[np.ndarray, "items latents latents"]
     decoder=True,
 )
 def distance_to_orthogonality(
-    decoder: DecoderFunction | Callable[[Tensor], Tensor],
-    codes: CodesLike,
-    *,
-    items: int = 1000,
-    draws: int = 500,
-    seed: int = 0,
+    decoder: DecoderLike, codes: CodesLike, *, items: int = 1000, draws: int = 500, seed: int = 0
 ) -> Score:
     """The mean over items of ||V - P(V)||, where U S V^T is the Jacobian at an item's mean code; 0 is orthogonal.
 
@@ -66,12 +58,7 @@ def distance_to_orthogonality(
     decoder=True,
 )
 def column_orthogonality(
-    decoder: DecoderFunction | Callable[[Tensor], Tensor],
-    codes: CodesLike,
-    *,
-    items: int = 1000,
-    least: float = 1e-6,
-    seed: int = 0,
+    decoder: DecoderLike, codes: CodesLike, *, items: int = 1000, least: float = 1e-6, seed: int = 0
 ) -> Score:
     """The mean absolute cosine between the columns of the Jacobian, one for each latent; 0 is orthogonal.
 
@@ -159,8 +146,9 @@ def _mean_score(
     parts: dict[str, float],
 ) -> Score:
     """The mean over items, whose standard error needs no half-samples."""
-    mean, count = float(values.mean()), len(values)
-    error = NORMAL_95 * float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else None
-    interval = None if error is None else (mean - error, mean + error)
+    mean, count, interval = float(values.mean()), len(values), None
+    if count > 1:
+        error = NORMAL_95 * float(values.std(ddof=1)) / math.sqrt(count)
+        interval = mean - error, mean + error
     title = f"Jacobian of the decoder's {found.output} at {count} {'item' if count == 1 else 'items'}"
     return Score(metric, mean, title, parts, latents=latents, interval=interval)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, Unpack
+from typing import TypeAlias, Unpack
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
-from vaescope.codes import Representation
 from vaescope.codes.arrays import as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, means_of
 from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, inputs_of, make_score
 from vaescope.numerics import counter
 
@@ -28,29 +27,9 @@ ItemNumbers = Int[np.ndarray, "..."]
 CodeColumns = Float[np.ndarray, "latents rows"]
 
 
-class FixedFactorSampler(Protocol):
-    """Draws items that have the value of one factor in common; numbers from [0, 1) are turned into items."""
-
-    @property
-    def sample(self) -> MetricInputs:
-        """Items from which names of factors and the spread of latents are known."""
-
-    def draw(self, uniform: Uniform) -> ItemNumbers:
-        """One of all items for each number."""
-
-    def draw_sharing(self, fixed: ItemNumbers, anchors: ItemNumbers, uniform: Uniform) -> ItemNumbers:
-        """For each number, an item whose factor `fixed` has the value of the anchor; arguments broadcast."""
-
-    def columns(self, items: ItemNumbers) -> tuple[CodeColumns, ItemNumbers]:
-        """A table of codes, and the row of each item in it."""
-
-
-FixedFactorMeasure = Callable[[FixedFactorSampler, int], RawScore]
-
-
 @dataclass(frozen=True)
 class ItemSampler:
-    """Draws labelled items; those that share a value are drawn with replacement."""
+    """Draws labelled items from numbers in [0, 1); those that share a value are drawn with replacement."""
 
     sample: MetricInputs
 
@@ -58,9 +37,11 @@ class ItemSampler:
         self.sample.require_examples(2)
 
     def draw(self, uniform: Uniform) -> ItemNumbers:
+        """One of all items for each number."""
         return (uniform * len(self.sample)).astype(np.int64)
 
     def draw_sharing(self, fixed: ItemNumbers, anchors: ItemNumbers, uniform: Uniform) -> ItemNumbers:
+        """For each number, an item whose factor `fixed` has the value of the anchor; arguments broadcast."""
         order, starts, counts, keys = self._groups
         group = keys[anchors, fixed]
         places = (uniform * counts[group]).astype(np.int64)
@@ -68,10 +49,11 @@ class ItemSampler:
         return np.asarray(order.take(places))
 
     def columns(self, items: ItemNumbers) -> tuple[CodeColumns, ItemNumbers]:
+        """A table of codes, and the row of each item in it."""
         return self._codes, items
 
     @cached_property
-    def _codes(self) -> Float[np.ndarray, "latents items"]:
+    def _codes(self) -> CodeColumns:
         return np.ascontiguousarray(self.sample.codes.T)
 
     @cached_property
@@ -135,7 +117,10 @@ class FactorGrid:
 
 
 class GridSampler:
-    """Draws combinations of a grid; codes are kept if they fit in `table` numbers, else computed for each block."""
+    """Draws combinations of a grid, as `ItemSampler` draws items.
+
+    Codes are kept if they fit in `table` numbers, else computed for each block.
+    """
 
     def __init__(
         self,
@@ -178,6 +163,10 @@ class GridSampler:
         return np.asarray(items // self._strides[factor] % self._sizes[factor])
 
 
+FixedFactorSampler: TypeAlias = ItemSampler | GridSampler
+FixedFactorMeasure: TypeAlias = Callable[[FixedFactorSampler, int], RawScore]
+
+
 def evaluate_fixed(
     metric: str,
     estimator: str,
@@ -187,17 +176,19 @@ def evaluate_fixed(
     **options: Unpack[MetricOptions],
 ) -> Score:
     """The same as `evaluate`, for a measure of items that share a factor: from labelled codes or a `FactorGrid`."""
+
+    def checked(sampler: FixedFactorSampler, seed: int) -> RawScore:
+        names = sampler.sample.names
+        if len(names) < 2:
+            raise DataError(
+                f"this metric finds which factor was held fixed: it needs at least 2, got only {names[0]!r}."
+            )
+        return measure(sampler, seed)
+
     if isinstance(codes, FactorGrid):
-        return _evaluate_grid(metric, f"{estimator}, from the full grid", measure, codes, factors, options)
+        return _evaluate_grid(metric, f"{estimator}, from the full grid", checked, codes, factors, options)
     estimator = f"{estimator}, from labelled items"
-    return evaluate(metric, estimator, lambda data, seed: measure(ItemSampler(data), seed), codes, factors, **options)
-
-
-def require_several_factors(sampler: FixedFactorSampler) -> None:
-    """Raise an error if there is only one factor, which nothing has to be distinguished from."""
-    names = sampler.sample.names
-    if len(names) < 2:
-        raise DataError(f"this metric finds which factor was held fixed: it needs at least 2, got only {names[0]!r}.")
+    return evaluate(metric, estimator, lambda data, seed: checked(ItemSampler(data), seed), codes, factors, **options)
 
 
 def blocks(count: int, size: int, limit: int | None = None) -> Iterator[slice]:
@@ -223,16 +214,15 @@ def _evaluate_grid(
     codes, values, names = grid.sample(factors, options.get("names"), seed)
     sample = inputs_of(codes, values, {**options, "names": names})
     kept = list(sample.latents)
-    found = measure(GridSampler(sample, grid.sizes, lambda items: _finite_codes(grid, items)[:, kept]), seed)
+
+    def encode(items: ItemNumbers) -> Float[np.ndarray, "items latents"]:
+        table = as_numpy(means_of(grid.encode(items)), "codes").astype(np.float64)
+        check_finite(torch.from_numpy(table), "codes of the grid", numbers=items.tolist())
+        return table[:, kept]
+
+    found = measure(GridSampler(sample, grid.sizes, encode), seed)
     random, perfect = _scale(sample, grid, measure, seed) if options.get("scale", False) else (None, None)
-    return make_score(metric, estimator, found, sample, random=random, perfect=perfect)
-
-
-def _finite_codes(grid: FactorGrid, items: ItemNumbers) -> Float[np.ndarray, "items latents"]:
-    codes = grid.encode(items)
-    table = as_numpy(codes.mean if isinstance(codes, Representation) else codes, "codes").astype(np.float64)
-    check_finite(torch.from_numpy(table), "codes of the grid", numbers=items.tolist())
-    return table
+    return make_score(metric, estimator, found, sample, None, random, perfect)
 
 
 def _scale(sample: MetricInputs, grid: FactorGrid, measure: FixedFactorMeasure, seed: int) -> tuple[float, float]:

@@ -11,9 +11,8 @@ from jaxtyping import Float
 from vaescope.codes import Representation
 from vaescope.codes.arrays import as_numpy
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
-from vaescope.metrics.registry import METRICS
-from vaescope.metrics.score import Score, interval
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, means_of, metric_inputs
+from vaescope.metrics.score import METRICS, Score, interval
 
 
 @METRICS.register(
@@ -30,7 +29,7 @@ def hoyer(codes: CodesLike, *, normalise: bool = True, half_samples: int = 0, se
         half_samples: Number of half-samples for a 95% interval. Default: 0, no interval.
         seed: Random seed of the half-samples.
     """
-    table = codes.mean if isinstance(codes, Representation) else codes
+    table = means_of(codes)
     shape = np.shape(table)
     if len(shape) != 2:
         raise DataError(f"codes must be a table, items x latents, got the shape {tuple(shape)}.")
@@ -42,14 +41,9 @@ def hoyer(codes: CodesLike, *, normalise: bool = True, half_samples: int = 0, se
     def score_of(half: MetricInputs, _: int) -> float:
         return float(_sparsities(_varying_latents(half, normalise).codes).mean())
 
-    return Score(
-        "hoyer",
-        score,
-        _estimator(normalise),
-        {"constant_latents": float(shape[1] - len(data.latents)), "zero_items": float(shape[0] - len(values))},
-        latents=data.latents,
-        interval=interval(score_of, data, score, half_samples, seed),
-    )
+    parts = {"constant_latents": float(shape[1] - len(data.latents)), "zero_items": float(shape[0] - len(values))}
+    reach = interval(score_of, data, score, half_samples, seed)
+    return Score("hoyer", score, _estimator(normalise), parts, latents=data.latents, interval=reach)
 
 
 def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise: bool = True) -> Score:
@@ -80,9 +74,8 @@ def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise:
     if len(columns) < len(names):
         raise DataError("every class must use some latent, the codes of one class are all zero. Leave its items out.")
     parts = {"constant_latents": float(whole.codes.shape[1] - len(data.latents))}
-    by_class = tuple(columns.tolist())
-    score = float(columns.mean())
-    return Score("class_activation", score, _estimator(normalise), parts, by_class, matrix, names, data.latents)
+    details = (_estimator(normalise), parts, tuple(columns.tolist()), matrix, names, data.latents)
+    return Score("class_activation", float(columns.mean()), *details)
 
 
 def _estimator(normalise: bool) -> str:

@@ -13,7 +13,7 @@ from vaescope.data import Dataset
 from vaescope.encoding import decoder_of, encode
 from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
 from vaescope.metrics.inputs import count_varying
-from vaescope.metrics.registry import METRICS, check_metrics, measure_all
+from vaescope.metrics.score import METRICS, check_metrics, measure_all
 from vaescope.regime import variable_types
 from vaescope.runs.record import RESULTS_FILE, Table
 from vaescope.runs.resolve import data_of, sample_items

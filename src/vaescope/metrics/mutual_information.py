@@ -1,4 +1,4 @@
-"""Mutual information gap: how much more the best latent knows about a factor than the next (Chen et al., 2018)."""
+"""Metrics of the mutual information between latents and factors: MIG, MIG-sup and modularity."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from vaescope.errors import DataError
 from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs
-from vaescope.metrics.registry import METRICS
-from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate
+from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate
 from vaescope.numerics.information import BINS, discretise, entropy, mutual_information
 
 
@@ -25,10 +25,8 @@ def mig(codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **op
     mutual information of each latent and each factor, in nats.
 
     Args:
-        codes: A `Representation` or an array, items x latents.
-        factors: One column for each factor. Default: those of the `Representation`.
         bins: Number of bins of equal width, for latents and continuous factors.
-        names, exclude, types, half_samples, scale, seed: See `MetricOptions`.
+        codes, factors, options: As in `evaluate`.
     """
     return evaluate("mig", _estimator(bins), partial(_gaps, bins=bins, axis=0), codes, factors, **options)
 
@@ -47,8 +45,22 @@ def mig_sup(
     return evaluate("mig_sup", _estimator(bins), partial(_gaps, bins=bins, axis=1), codes, factors, **options)
 
 
-def _estimator(bins: int) -> str:
-    return f"{bins} bins of equal width"
+@METRICS.register(
+    "modularity",
+    summary="does a latent hold information about one factor alone?",
+    source="Ridgeway and Mozer 2018",
+    factors=2,
+)
+def modularity(
+    codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **options: Unpack[MetricOptions]
+) -> Score:
+    """The mean over latents of 1 - (sum of I^2 over all factors but its best) / (I_best^2 (factors - 1)).
+
+    I is the mutual information of the latent and a factor; the matrix has it, in nats. Latents without information are
+    left out of the mean, and the part `uninformative` counts them (in disentanglement_lib each counts 0). With no other
+    latents the score is 0. The arguments are those of `mig`.
+    """
+    return evaluate("modularity", _estimator(bins), partial(_modularity, bins=bins), codes, factors, **options)
 
 
 def information_matrix(
@@ -71,6 +83,10 @@ def information_matrix(
     return matrix, entropies
 
 
+def _estimator(bins: int) -> str:
+    return f"{bins} bins of equal width"
+
+
 def _gaps(data: MetricInputs, seed: int, bins: int, axis: int) -> RawScore:
     matrix, entropies = information_matrix(data, bins)
     shares = matrix / entropies
@@ -79,3 +95,14 @@ def _gaps(data: MetricInputs, seed: int, bins: int, axis: int) -> RawScore:
     gaps = first - np.take(ordered, -2, axis) if shares.shape[axis] > 1 else first
     by_factor = tuple(gaps.tolist()) if axis == 0 else None
     return RawScore(float(gaps.mean()), by_factor=by_factor, matrix=matrix)
+
+
+def _modularity(data: MetricInputs, seed: int, bins: int) -> RawScore:
+    if len(data.names) < 2:
+        raise DataError("modularity compares several factors, got 1. Pass at least 2.")
+    matrix = information_matrix(data, bins)[0]
+    squares = matrix[matrix.max(1) > 0] ** 2
+    best = squares.max(1, initial=0)
+    by_latent = 1 - (squares.sum(1) - best) / (best * (len(data.names) - 1))
+    parts = {"uninformative": float(len(matrix) - len(squares))}
+    return RawScore(float(by_latent.mean()) if len(by_latent) else 0.0, parts, matrix=matrix)
