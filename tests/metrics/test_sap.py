@@ -12,7 +12,7 @@ from reference.reference_sap import machine, predictions, squared_correlation
 from vaescope.errors import DataError, UnknownNameError
 from vaescope.metrics.inputs import metric_inputs
 from vaescope.metrics.linear_svm import LinearSVMs, classify
-from vaescope.metrics.single_latent import COST, sap
+from vaescope.metrics.single_latent import SVM_COST, sap
 
 
 def world(items: int = 3000, seed: int = 0, classes: tuple[int, ...] = (2, 3, 6, 20)) -> np.ndarray:
@@ -42,7 +42,7 @@ def test_guesses_are_those_of_the_definition() -> None:
     factors = world(120, classes=(3,))
     codes = mixed(factors, latents=1)[:, 0]
     expected = predictions(codes[:80], factors[:80, 0].tolist(), codes[80:], 0.01)
-    assert classify(codes[:80], factors[:80, 0], codes[80:], cost=COST).tolist() == expected
+    assert classify(codes[:80], factors[:80, 0], codes[80:], cost=SVM_COST).tolist() == expected
 
 
 @pytest.mark.parametrize("classes", [2, 3, 12])
@@ -52,9 +52,9 @@ def test_guesses_are_those_of_an_exact_library_machine(classes: int, balanced: b
     shares = None if balanced else np.arange(1, classes + 1) / (classes * (classes + 1) / 2)
     labels = generator.choice(classes, 2000, p=shares)
     values = labels + 0.5 * generator.standard_normal(2000) - 1
-    library = LinearSVC(C=COST, class_weight="balanced", dual=False, tol=1e-9, max_iter=10_000)
+    library = LinearSVC(C=SVM_COST, class_weight="balanced", dual=False, tol=1e-9, max_iter=10_000)
     expected = library.fit(values[:1000, None], labels[:1000]).predict(values[1000:, None])
-    assert np.mean(classify(values[:1000], labels[:1000], values[1000:], cost=COST) == expected) > 0.998
+    assert np.mean(classify(values[:1000], labels[:1000], values[1000:], cost=SVM_COST) == expected) > 0.998
 
 
 def test_both_protocols_agree() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.metrics.udr import pair_scores, udr
+from vaescope.metrics import udr
 from vaescope.regime import collapse
 
 Table = list[list[float]]
@@ -111,11 +111,9 @@ def test_scores_are_those_of_plain_loops(method: str, error: float) -> None:
 
 
 def test_two_models_are_a_pair_in_both_directions() -> None:
-    models = some_models(count=2)
-    found = pair_scores(models)
-    assert found.scores[0, 1] == pytest.approx(found.scores[1, 0], abs=1e-12)
-    assert udr(models).score == pytest.approx(found.scores[0, 1], abs=1e-12)
-    np.testing.assert_array_equal(np.diagonal(found.scores), 0)
+    found = udr(some_models(count=2))
+    assert found.parts["model_0"] == pytest.approx(found.parts["model_1"], abs=1e-12)
+    assert found.score == pytest.approx(found.parts["model_0"], abs=1e-12)
 
 
 @pytest.mark.parametrize(("method", "best"), [("spearman", 1.0), ("lasso", 0.9)])
@@ -162,7 +160,6 @@ def test_latents_that_are_not_informative_are_left_out() -> None:
     only = [(codes[:, rates > 0.01], rates[rates > 0.01]) for codes, rates in models]
     assert udr(models) == udr(only)
     assert udr(models).score != udr(models, threshold=0).score
-    assert pair_scores(models).informative == ((0, 1, 2), (0, 2, 3), (0, 1), (1, 2, 3))
 
 
 def test_the_divergence_of_a_representation_is_its_own() -> None:
@@ -173,8 +170,9 @@ def test_the_divergence_of_a_representation_is_its_own() -> None:
         variance = torch.tensor([0.1, 1.0, 0.1]).double().expand(200, 3)
         representations.append(Representation(mean, variance, mean))
         given_rates.append((mean, collapse(representations[-1]).rates))
-    assert pair_scores(representations).informative == ((0, 2),) * 3
     assert udr(representations) == udr(given_rates)
+    informative = [(part.mean[:, [0, 2]], np.ones(2)) for part in representations]
+    assert udr(representations) == udr(informative)
 
 
 def test_a_divergence_by_item_is_averaged() -> None:
@@ -198,9 +196,9 @@ def test_a_latent_that_does_not_vary_resembles_nothing() -> None:
     codes = generator.standard_normal((100, 2))
     still = np.stack((codes[:, 0], np.full(100, 0.1)), axis=1)
     for method, best in (("spearman", 1.0), ("lasso", 0.9)):
-        found = pair_scores([(still, np.ones(2)), (codes[:, :1], np.ones(1))], method=method)
+        found = udr([(still, np.ones(2)), (codes[:, :1], np.ones(1))], method=method)
         # Their latent is found; of ours, one of two is.
-        assert found.scores[0, 1] == pytest.approx((best + best / 2) / 2, abs=1e-6)
+        assert found.score == pytest.approx((best + best / 2) / 2, abs=1e-6)
 
 
 def test_some_items_are_drawn_by_the_seed() -> None:

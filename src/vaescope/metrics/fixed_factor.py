@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
@@ -75,8 +75,9 @@ class VotingProtocol:
     prune: float
 
     def __post_init__(self) -> None:
-        for name, least in (("train_votes", 1), ("test_votes", 0), ("batch", 2)):
-            whole_number(name, getattr(self, name), least)
+        whole_number("train_votes", self.train_votes, 1)
+        whole_number("test_votes", self.test_votes, 0)
+        whole_number("batch", self.batch, 2)
         finite_number("prune", self.prune, at_least=0)
 
 
@@ -120,9 +121,13 @@ def factor_vae(
         prune: Leave out latents with a lower standard deviation; constant latents are always left out.
         codes, factors, options: As in `evaluate`; codes may also be a `FactorGrid`.
     """
-    given = {"train_votes": train_votes, "test_votes": test_votes, "batch": batch, "prune": prune}
     usual = lookup(PROTOCOLS, protocol, "protocol")
-    chosen = replace(usual, **{name: value for name, value in given.items() if value is not None})
+    chosen = VotingProtocol(
+        usual.train_votes if train_votes is None else train_votes,
+        usual.test_votes if test_votes is None else test_votes,
+        usual.batch if batch is None else batch,
+        usual.prune if prune is None else prune,
+    )
     tests = f"{chosen.test_votes} others" if chosen.test_votes else "the same"
     estimator = f"{chosen.train_votes} votes of {chosen.batch} items, tested on {tests}"
     return evaluate_fixed("factor_vae", estimator, partial(_vote_accuracy, protocol=chosen), codes, factors, **options)

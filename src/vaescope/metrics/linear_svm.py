@@ -7,8 +7,6 @@ differences of cumulative ones and a Newton step does not visit items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -20,6 +18,8 @@ Values = Float[np.ndarray, "items"]
 Labels = Int[np.ndarray, "items"]
 PerMachine = Float[np.ndarray, "machines"]
 Positions = Int[np.ndarray, "machines"]
+# Number, sum and sum of squares of some values, for each machine.
+PowerSums = Float[np.ndarray, "powers machines"]
 
 
 def classify(values: Values, labels: Labels, test: Values, *, cost: float) -> Labels:
@@ -33,22 +33,6 @@ def classify(values: Values, labels: Labels, test: Values, *, cost: float) -> La
     rest = np.full(len(present), cost)
     weight, bias = LinearSVMs(values, numbers, balanced, rest, np.arange(len(present))).solve()
     return np.asarray(present[(test[:, None] * weight + bias).argmax(1)])
-
-
-@dataclass(frozen=True)
-class PowerSums:
-    """Number, sum and sum of squares of some values, for each machine."""
-
-    number: PerMachine
-    first: PerMachine
-    second: PerMachine
-
-    def __sub__(self, other: PowerSums) -> PowerSums:
-        return PowerSums(self.number - other.number, self.first - other.first, self.second - other.second)
-
-    def squares(self, offset: PerMachine, slope: PerMachine) -> PerMachine:
-        """The sum of (offset + slope * value)^2."""
-        return np.asarray(offset**2 * self.number + 2 * offset * slope * self.first + slope**2 * self.second)
 
 
 class LinearSVMs:
@@ -70,7 +54,7 @@ class LinearSVMs:
         by_class = np.argsort(numbers[order], kind="stable")
         self.items = len(values)
         self.keys = numbers[order][by_class] * (self.items + 1) + by_class
-        self.all_sums, self.class_sums = _cumulative(self.values), _cumulative(self.values[by_class])
+        self.all_sums, self.sums_by_class = _cumulative(self.values), _cumulative(self.values[by_class])
 
     def solve(self) -> tuple[PerMachine, PerMachine]:
         """The weight and the bias of each machine, by Newton's method with steps halved until the loss decreases."""
@@ -96,14 +80,13 @@ class LinearSVMs:
         """The loss, the Newton step in weight and bias, and twice the decrease that it promises."""
         own, rest = self._violators(weight, bias)
         loss = (weight**2 + bias**2) / 2
-        loss = loss + self.cost * own.squares(bias - 1, weight) + self.rest_cost * rest.squares(bias + 1, weight)
         weight_slope, bias_slope = weight, bias
-        for cost, sums, offset in ((self.cost, own, bias - 1), (self.rest_cost, rest, bias + 1)):
-            weight_slope = weight_slope + 2 * cost * (offset * sums.first + weight * sums.second)
-            bias_slope = bias_slope + 2 * cost * (offset * sums.number + weight * sums.first)
-        a = 1 + 2 * (self.cost * own.second + self.rest_cost * rest.second)
-        b = 2 * (self.cost * own.first + self.rest_cost * rest.first)
-        c = 1 + 2 * (self.cost * own.number + self.rest_cost * rest.number)
+        for cost, (number, first, second), offset in ((self.cost, own, bias - 1), (self.rest_cost, rest, bias + 1)):
+            loss = loss + cost * (offset**2 * number + 2 * offset * weight * first + weight**2 * second)
+            weight_slope = weight_slope + 2 * cost * (offset * first + weight * second)
+            bias_slope = bias_slope + 2 * cost * (offset * number + weight * first)
+        number, first, second = 2 * (self.cost * own + self.rest_cost * rest)
+        a, b, c = 1 + second, first, 1 + number  # the Hessian is [[a, b], [b, c]]
         determinant = a * c - b * b
         weight_step = (b * bias_slope - c * weight_slope) / determinant
         bias_step = (b * weight_slope - a * bias_slope) / determinant
@@ -116,16 +99,13 @@ class LinearSVMs:
             high, low = (1 - bias) / weight, (-1 - bias) / weight
         below = np.searchsorted(self.values, np.where(up, high, low), "left")
         above = np.searchsorted(self.values, np.where(up, low, high), "right")
-        start, stop = np.where(up, 0, above), np.where(up, below, self.items)
-        own = self._sums_of_class(start, stop)
+        own = self._class_sums(np.where(up, 0, above), np.where(up, below, self.items))
         start, stop = np.where(up, above, 0), np.where(up, self.items, below)
-        return own, _sums_between(self.all_sums, start, stop) - self._sums_of_class(start, stop)
+        return own, self.all_sums[:, stop] - self.all_sums[:, start] - self._class_sums(start, stop)
 
-    def _sums_of_class(self, start: Positions, stop: Positions) -> PowerSums:
-        first, last = (
-            np.searchsorted(self.keys, self.positive * (self.items + 1) + place, "left") for place in (start, stop)
-        )
-        return _sums_between(self.class_sums, first, last)
+    def _class_sums(self, start: Positions, stop: Positions) -> PowerSums:
+        first, last = (np.searchsorted(self.keys, self.positive * (self.items + 1) + end) for end in (start, stop))
+        return np.asarray(self.sums_by_class[:, last] - self.sums_by_class[:, first])
 
 
 def _cumulative(values: Values) -> Float[np.ndarray, "sums more"]:
@@ -133,7 +113,3 @@ def _cumulative(values: Values) -> Float[np.ndarray, "sums more"]:
     for row, power in zip(table, (np.ones_like(values), values, values**2), strict=True):
         np.cumsum(power, out=row[1:])
     return table
-
-
-def _sums_between(table: Float[np.ndarray, "sums more"], start: Positions, stop: Positions) -> PowerSums:
-    return PowerSums(*(table[:, stop] - table[:, start]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -12,36 +11,20 @@ from jaxtyping import Float
 from vaescope.checks import finite_number, whole_number
 from vaescope.codes import Representation
 from vaescope.codes.arrays import ArrayLike, as_numpy
-from vaescope.errors import DataError, unknown_name
+from vaescope.errors import DataError
 from vaescope.metrics.score import Score
 from vaescope.regime import collapse
+from vaescope.registry import lookup
 
 LASSO_PENALTY = 0.1
 LASSO_MAX_ITERATIONS = 10_000
 LASSO_TOLERANCE = 1e-8
 
 Columns = Float[np.ndarray, "items latents"]
+Rates = Float[np.ndarray, "latents"]
 Resemblances = Float[np.ndarray, "latents others"]
+Resemblance = Callable[[Columns, Columns], Resemblances]
 MeanAndKL: TypeAlias = tuple[ArrayLike, ArrayLike]
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """How closely the informative latents of each two models resemble each other.
-
-    Attributes:
-        scores: One row and one column for each model, 0 on the diagonal and for models without informative latents.
-        informative: The informative latents of each model.
-    """
-
-    scores: Float[np.ndarray, "models models"]
-    informative: tuple[tuple[int, ...], ...]
-
-    @property
-    def by_model(self) -> tuple[float, ...]:
-        """The median of each model's column: how well the other models predict its latents."""
-        others = ~np.eye(len(self.scores), dtype=bool)
-        return tuple(float(np.median(self.scores[others[:, place], place])) for place in range(len(self.scores)))
 
 
 def udr(
@@ -71,47 +54,32 @@ def udr(
         names: Names of the models. Default: 'model_0', 'model_1', ...
         seed: Random seed.
     """
-    found = pair_scores(representations, method=method, items=items, threshold=threshold, seed=seed)
-    count = len(found.scores)
-    titles = [f"model_{place}" for place in range(count)] if names is None else list(names)
-    if len(set(titles)) != count:
-        raise DataError(f"each of the {count} models must have a different name, got {len(titles)}: {titles}.")
-    others = found.scores[~np.eye(count, dtype=bool)]
-    estimator = f"{method} over {count} models, latents above {threshold:g} nats"
-    return Score("udr", float(np.median(others)), estimator, dict(zip(titles, found.by_model, strict=True)))
-
-
-def pair_scores(
-    representations: Sequence[Representation | MeanAndKL],
-    *,
-    method: str = "spearman",
-    items: int = 1_000,
-    threshold: float = 0.01,
-    seed: int = 0,
-) -> PairScores:
-    """The score of each pair of models; arguments as for `udr`."""
-    if method not in METHODS:
-        raise unknown_name("method", method, METHODS)
+    prepared, resemblance = lookup(METHODS, method, "method")
     finite_number("threshold", threshold, at_least=0)
     tables = _checked(representations)
     whole_number("items", items, 2)
+    count = len(tables)
+    titles = [f"model_{place}" for place in range(count)] if names is None else list(names)
+    if len(titles) != count or len(set(titles)) != count:
+        raise DataError(f"each of the {count} models must have a different name, got {len(titles)}: {titles}.")
     rows = np.sort(np.random.default_rng((seed, 3)).permutation(len(tables[0][0]))[:items])
-    informative = tuple(tuple(np.flatnonzero(rates > threshold).tolist()) for _, rates in tables)
-    columns = [mean[rows][:, list(kept)] for (mean, _), kept in zip(tables, informative, strict=True)]
-    present = [place for place, kept in enumerate(informative) if kept]
-    scores = np.zeros((len(tables), len(tables)))
+    informative = [mean[rows][:, rates > threshold] for mean, rates in tables]
+    present = [place for place, part in enumerate(informative) if part.shape[1]]
+    scores = np.zeros((count, count))
     if len(present) > 1:
-        scores[np.ix_(present, present)] = _model_scores([columns[place] for place in present], method)
-    np.fill_diagonal(scores, 0)
-    return PairScores(scores, informative)
+        columns = [prepared(informative[place]) for place in present]
+        scores[np.ix_(present, present)] = _pair_scores(columns, resemblance)
+    others = ~np.eye(count, dtype=bool)
+    by_model = [float(np.median(scores[others[:, place], place])) for place in range(count)]
+    estimator = f"{method} over {count} models, latents above {threshold:g} nats"
+    return Score("udr", float(np.median(scores[others])), estimator, dict(zip(titles, by_model, strict=True)))
 
 
-def _model_scores(columns: list[Columns], method: str) -> Float[np.ndarray, "models models"]:
+def _pair_scores(columns: list[Columns], resemblance: Resemblance) -> Float[np.ndarray, "models models"]:
     """Compare the latents of each model with those of all models at once, then score model by model."""
-    prepare, resemblance = METHODS[method]
     widths = np.array([part.shape[1] for part in columns])
     starts = np.cumsum(widths) - widths
-    together = _standardised(prepare(np.concatenate(columns, axis=1)))
+    together = _standardised(np.concatenate(columns, axis=1))
     rows = []
     for start, width in zip(starts, widths, strict=True):
         matrix = resemblance(together[:, start : start + width], together)
@@ -144,7 +112,7 @@ def _lasso_weights(ours: Columns, together: Columns) -> Resemblances:
 
 
 # How columns are prepared, and how the latents of one model are then compared with those of all.
-METHODS: dict[str, tuple[Callable[[Columns], Columns], Callable[[Columns, Columns], Resemblances]]] = {
+METHODS: dict[str, tuple[Callable[[Columns], Columns], Resemblance]] = {
     "spearman": (_ranks, _correlation),
     "lasso": (np.asarray, _lasso_weights),
 }
@@ -156,9 +124,7 @@ def _standardised(columns: Columns) -> Columns:
     return np.asarray((columns - columns.mean(0)) * varies / np.where(varies, columns.std(0), 1))
 
 
-def _checked(
-    representations: Sequence[Representation | MeanAndKL],
-) -> list[tuple[Columns, Float[np.ndarray, "latents"]]]:
+def _checked(representations: Sequence[Representation | MeanAndKL]) -> list[tuple[Columns, Rates]]:
     """The mean representation and the mean KL divergence of each latent, for each model."""
     tables = [_table(f"model {place}", part) for place, part in enumerate(representations)]
     if len(tables) < 2:
@@ -169,7 +135,7 @@ def _checked(
     return tables
 
 
-def _table(name: str, part: object) -> tuple[Columns, Float[np.ndarray, "latents"]]:
+def _table(name: str, part: object) -> tuple[Columns, Rates]:
     if isinstance(part, Representation):
         mean, rates = part.mean, np.array(collapse(part).rates)
     elif isinstance(part, tuple | list) and len(part) == 2:
