@@ -20,7 +20,7 @@ DSPRITES = dataclasses.replace(
 
 
 def sprites() -> dict[str, np.ndarray]:
-    table = Factors(dsprites_file.FACTORS, SIZES)
+    table = Factors(dsprites_file.NAMES, SIZES)
     classes = table.codes(torch.arange(table.cells)).numpy()
     images = np.random.default_rng(0).integers(0, 2, (table.cells, 8, 8), np.uint8)
     return {"imgs": images, "latents_values": classes.astype(np.float64), "latents_classes": classes}
@@ -39,7 +39,7 @@ def test_dsprites_is_a_grid_of_binary_images(folder: Path) -> None:
     write_sprites(folder, arrays)
     data = dsprites_file.open_dsprites(DSPRITES)
     assert (len(data), data.shape, data.grid) == (48, (1, 8, 8), True)
-    assert data.factor_table == Factors(dsprites_file.FACTORS, SIZES)
+    assert data.factor_table == Factors(dsprites_file.NAMES, SIZES)
     everything = torch.arange(48)
     assert torch.equal(data.batch(everything), torch.tensor(arrays["imgs"][:, None]).float())
     assert data.factors is not None

@@ -12,8 +12,7 @@ import pytest
 import torch
 from PIL import Image, ImageSequence
 
-from vaescope.data.dsprites.geometry import SpriteGrid
-from vaescope.data.dsprites.sprites import Sprites
+from vaescope.data.dsprites import SpriteGrid, Sprites
 
 SQUARE, ELLIPSE, HEART = range(3)
 

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from vaescope.data import cache
-from vaescope.data.dataset import Dataset
-from vaescope.data.entry import BUILT_IN, DatasetEntry
+from vaescope.data.dataset import BUILT_IN, Dataset, DatasetEntry
 from vaescope.data.public import ENTRIES, mnist
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 

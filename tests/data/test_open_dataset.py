@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from vaescope.data import DATASETS, Dataset, open_dataset
-from vaescope.data.entry import BUILT_IN, DatasetEntry
+from vaescope.data.dataset import BUILT_IN, DatasetEntry
 
 ROWS = np.random.default_rng(0).random((6, 4))
 

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from vaescope.data import DATASETS
-from vaescope.data.public import celeba, pictures, symsol
+from vaescope.data.public import pictures
 from vaescope.errors import DataError
 
 
@@ -38,7 +38,7 @@ def unpacked(path: Path, members: dict[str, bytes]) -> None:
 
 SOLIDS = {
     f"{shape}_{number:05d}.png": np.full((64, 64), 40 * label + number, np.uint8)
-    for label, shape in enumerate(symsol.SHAPES)
+    for label, shape in enumerate(pictures.SHAPES)
     for number in (1, 2)
 }
 SOLID_FILES = {name: picture(pixels) for name, pixels in SOLIDS.items()}
@@ -48,22 +48,22 @@ def test_symsol_reads_pictures_and_labels_from_the_zip(folder: Path) -> None:
     inside = {f"symsol_reduced/{name}": content for name, content in SOLID_FILES.items()}
     junk = {"symsol_reduced/": b"", "__MACOSX/symsol_reduced/._cone_00001.png": b"junk"}
     zipped(folder / "symsol_reduced" / "symsol_reduced.zip", {**inside, **junk})
-    data = symsol.open_symsol()
+    data = pictures.open_symsol()
     names = sorted(SOLIDS)
     assert (len(data), data.shape) == (10, (1, 64, 64))
     expected = torch.tensor(np.stack([SOLIDS[name] for name in names]))[:, None] / 255
     torch.testing.assert_close(data.batch(torch.arange(10)), expected)
     assert data.labels is not None
-    assert [symsol.SHAPES[label] for label in data.labels] == [name.split("_")[0] for name in names]
+    assert [pictures.SHAPES[label] for label in data.labels] == [name.split("_")[0] for name in names]
     assert isinstance(data.items, np.memmap)
 
 
 def test_symsol_reads_an_unpacked_folder_too(folder: Path) -> None:
     zipped(folder / "symsol_reduced" / "symsol_reduced.zip", SOLID_FILES)
-    from_zip = symsol.open_symsol()
+    from_zip = pictures.open_symsol()
     (folder / "symsol_reduced" / "symsol_reduced.zip").unlink()
     unpacked(folder / "symsol_reduced", SOLID_FILES)
-    data = symsol.open_symsol()
+    data = pictures.open_symsol()
     assert data.fingerprint == from_zip.fingerprint
     assert torch.equal(data.batch(torch.arange(10)), from_zip.batch(torch.arange(10)))
 
@@ -72,7 +72,7 @@ def test_symsol_reads_an_unpacked_folder_too(folder: Path) -> None:
 def test_a_file_name_without_exactly_one_shape_is_an_error(folder: Path, name: str) -> None:
     zipped(folder / "symsol_reduced.zip", {**SOLID_FILES, name: SOLID_FILES["cone_00001.png"]})
     with pytest.raises(DataError, match=f"tet, cube, icosa, cone, cyl.*got '{name}'"):
-        symsol.open_symsol()
+        pictures.open_symsol()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_wrong_picture_is_an_error_that_names_it_and_nothing_is_cached(
 ) -> None:
     zipped(folder / "symsol_reduced.zip", {**SOLID_FILES, "cyl_9.png": content})
     with pytest.raises(DataError, match=words):
-        symsol.open_symsol()
+        pictures.open_symsol()
     assert not [path for path in (folder.parent / "cache").rglob("*") if path.is_file()]
 
 
@@ -97,31 +97,31 @@ def test_a_truncated_damaged_or_empty_zip_is_an_error(folder: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[:-40])
     with pytest.raises(DataError, match="must be a zip file"):
-        symsol.open_symsol()
+        pictures.open_symsol()
     path.write_bytes(content[:45] + bytes(20) + content[65:])
     with pytest.raises(DataError, match="is damaged"):
-        symsol.open_symsol()
+        pictures.open_symsol()
     zipped(path, {"readme.txt": b"nothing"})
     with pytest.raises(DataError, match=r"at least 2 pictures .*\.png, got 0"):
-        symsol.open_symsol()
+        pictures.open_symsol()
 
 
 def test_decoded_pictures_are_cached_until_a_picture_changes(folder: Path) -> None:
     path = zipped(folder / "symsol_reduced.zip", SOLID_FILES)
-    first = symsol.open_symsol()
+    first = pictures.open_symsol()
     [kept] = (folder.parent / "cache").rglob("*.npy")
     written = kept.stat().st_mtime_ns
-    assert symsol.open_symsol().fingerprint == first.fingerprint
+    assert pictures.open_symsol().fingerprint == first.fingerprint
     assert kept.stat().st_mtime_ns == written
     zipped(path, {**SOLID_FILES, "cone_00001.png": picture(np.zeros((64, 64), np.uint8))})
-    assert symsol.open_symsol().fingerprint != first.fingerprint
+    assert pictures.open_symsol().fingerprint != first.fingerprint
 
 
 def test_a_picture_cache_that_is_not_writable_is_named(folder: Path) -> None:
     zipped(folder / "symsol_reduced.zip", SOLID_FILES)
     (folder.parent / "cache").write_bytes(b"a file where the cache should be")
     with pytest.raises(DataError, match=r"decoded pictures to .*cache"):
-        symsol.open_symsol()
+        pictures.open_symsol()
 
 
 def face(number: int) -> np.ndarray:
@@ -148,7 +148,7 @@ def test_celeba_is_cropped_to_its_centre_with_attributes_as_factors(folder: Path
     else:
         unpacked(folder / "celeba" / "img_align_celeba", FACES)
     (folder / "celeba" / "list_attr_celeba.txt").write_text(attributes(ROWS))
-    data = celeba.open_celeba()
+    data = pictures.open_celeba()
     assert (len(data), data.shape) == (4, (3, 64, 64))
     expected = torch.tensor([[40 * n, 100, 255 - 40 * n] for n in range(1, 5)])[:, :, None, None] / 255
     batch = data.batch(torch.arange(4))
@@ -164,7 +164,7 @@ def test_celeba_is_cropped_to_its_centre_with_attributes_as_factors(folder: Path
 
 def test_celeba_without_attributes_has_no_factors(folder: Path) -> None:
     unpacked(folder / "img_align_celeba", FACES)
-    data = celeba.open_celeba(size=16)
+    data = pictures.open_celeba(size=16)
     assert data.factors is None
     assert data.shape == (3, 16, 16)
     assert DATASETS["celeba"].locate() == str(folder / "img_align_celeba")
@@ -172,11 +172,11 @@ def test_celeba_without_attributes_has_no_factors(folder: Path) -> None:
 
 def test_size_and_crop_change_the_images(folder: Path) -> None:
     unpacked(folder / "img_align_celeba", FACES)
-    assert celeba.open_celeba(size=16).shape == (3, 16, 16)
-    assert celeba.open_celeba(size=32, crop=100).shape == (3, 32, 32)
-    assert celeba.open_celeba(size=16).shape == (3, 16, 16)
+    assert pictures.open_celeba(size=16).shape == (3, 16, 16)
+    assert pictures.open_celeba(size=32, crop=100).shape == (3, 32, 32)
+    assert pictures.open_celeba(size=16).shape == (3, 16, 16)
     with pytest.raises(DataError, match=r"crop .*1\.\.178 .*178 x 218, got 200"):
-        celeba.open_celeba(crop=200)
+        pictures.open_celeba(crop=200)
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,14 @@ def test_a_wrong_table_of_attributes_is_an_error(folder: Path, text: str, words:
     unpacked(folder / "celeba" / "img_align_celeba", FACES)
     (folder / "celeba" / "list_attr_celeba.txt").write_text(text)
     with pytest.raises(DataError, match=words):
-        celeba.open_celeba()
+        pictures.open_celeba()
 
 
 def test_the_size_of_chunks_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "CHUNK_PICTURES", 3)
     zipped(folder / "symsol_reduced.zip", SOLID_FILES)
-    in_chunks = symsol.open_symsol().fingerprint
+    in_chunks = pictures.open_symsol().fingerprint
     for kept in (folder.parent / "cache").rglob("*.npy"):
         kept.unlink()
     monkeypatch.setattr(pictures, "CHUNK_PICTURES", 100)
-    assert symsol.open_symsol().fingerprint == in_chunks
+    assert pictures.open_symsol().fingerprint == in_chunks

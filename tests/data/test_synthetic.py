@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vaescope.data import Dataset, open_dataset
-from vaescope.data.entry import DatasetEntry
+from vaescope.data.dataset import DatasetEntry
 from vaescope.data.synthetic import ENTRIES, rotation
 from vaescope.errors import ConfigurationError
 

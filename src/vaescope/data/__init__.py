@@ -18,8 +18,7 @@ from vaescope.codes.arrays import ArrayLike
 from vaescope.data import dsprites, public, synthetic
 from vaescope.data.arrays import from_array, from_torch_dataset
 from vaescope.data.conditions import conditions_of
-from vaescope.data.dataset import Dataset, Factors, Subset, describe
-from vaescope.data.entry import DatasetEntry
+from vaescope.data.dataset import Dataset, DatasetEntry, Factors, Subset, describe
 from vaescope.data.files import opener_of
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 

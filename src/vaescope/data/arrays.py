@@ -12,10 +12,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from vaescope.codes.arrays import TORCH_TYPES, ArrayLike, as_numpy
-from vaescope.codes.factors import class_numbers
+from vaescope.codes.arrays import TORCH_TYPES, ArrayLike, as_numpy, class_numbers
 from vaescope.data.dataset import Dataset, Factors
-from vaescope.data.factors import class_number, factor_table_of
 from vaescope.errors import DataError
 from vaescope.progress import track
 
@@ -125,7 +123,7 @@ def from_array(
     if len(shape) == 3:
         rows = _as_pixels(rows, name, minimum, maximum)
     label_codes = None if labels is None else torch.from_numpy(class_numbers(labels, len(rows), name, "labels", (1,)))
-    table, factor_codes = factor_table_of(factors, factor_names, len(rows), name)
+    table, factor_codes = (None, None) if factors is None else _factor_table(factors, factor_names, len(rows), name)
     return ArrayDataset(name, _storage(rows), shape, digest, label_codes, table, factor_codes)
 
 
@@ -151,7 +149,7 @@ def from_torch_dataset(
             )
         rows[position] = item
         if labels is not None:
-            labels[position] = class_number(label, name, position)
+            labels[position] = _class_number(label, name, position)
     return from_array(rows, name, labels=labels, image=image)
 
 
@@ -243,3 +241,29 @@ def _as_pixels(rows: np.ndarray, name: str, minimum: float, maximum: float) -> n
             "as a vector."
         )
     return rows.astype(np.uint8, copy=False) if integers and not _is_mapped(rows) else rows
+
+
+def _factor_table(
+    factors: ArrayLike, names: tuple[str, ...] | None, items: int, name: str
+) -> tuple[Factors, Int[Tensor, "items factors"]]:
+    """Names and sizes of the factors, and their codes, as int16 where they fit."""
+    codes = class_numbers(factors, items, name, "factors", (1, 2)).reshape(items, -1)
+    names = names or tuple(f"factor {column}" for column in range(codes.shape[1]))
+    if len(names) != codes.shape[1]:
+        raise DataError(
+            f"{name}: factor_names must have one name for each of the {codes.shape[1]} factors, got {len(names)}: "
+            f"{names}."
+        )
+    sizes = tuple(int(largest) + 1 for largest in codes.max(0))
+    kind = torch.int16 if max(sizes) <= torch.iinfo(torch.int16).max else torch.int64
+    return Factors(tuple(names), sizes), torch.from_numpy(codes).to(kind)
+
+
+def _class_number(value: object, name: str, position: int) -> int:
+    number = np.asarray(value)
+    if number.size != 1 or not np.issubdtype(number.dtype, np.integer):
+        raise DataError(
+            f"{name}: a label must be an integer, got {value!r} for item {position}. "
+            "Return (item, class number), or the item alone."
+        )
+    return int(number.reshape(()))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.util
 import os
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -12,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vaescope.data.download import fetch
-from vaescope.data.idx import read_content, read_prefix
 from vaescope.errors import DataError
+from vaescope.progress import ProgressReport, progress_bar
 
 PREFIX_BYTES = 4096
 FOLDER_VARIABLE = "VAESCOPE_DATA"
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,63 @@ def temporary_path(target: Path) -> Iterator[Path]:
         yield Path(name)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def read_content(path: Path) -> bytes:
+    """The content of a file, uncompressed if it is gzip, whatever its name."""
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, but it is a folder. Pass the file inside it.")
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path} is a truncated or damaged gzip file. Download it again.") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
+    if not content:
+        raise DataError(f"{path} is empty. Download it again.")
+    return content
+
+
+def read_prefix(path: Path, size: int) -> bytes:
+    """The first bytes of a file's content, uncompressed if it is gzip; b"" if the file cannot be read."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+            file.seek(0)
+            with gzip.open(file) if packed else file as content:
+                return content.read(size)
+    except (EOFError, zlib.error, OSError):
+        return b""
+
+
+def fetch(url: str, target: Path, title: str) -> None:
+    """Download `url` to `target`; the package pooch must be installed."""
+    import pooch
+
+    with progress_bar(title, 100) as report:
+        pooch.HTTPDownloader(progressbar=_PercentMeter(report))(url, str(target), None)
+
+
+class _PercentMeter:
+    """Converts the bytes that pooch reports to the percents of a progress bar; pooch sets `total` itself."""
+
+    def __init__(self, report: ProgressReport) -> None:
+        self.report = report
+        self.total = 0
+        self.done = 0
+
+    def update(self, amount: int) -> None:
+        # The last block is reported in full size, and a server may not say how many bytes it will send.
+        self.done = min(self.done + amount, self.total or sys.maxsize)
+        percent = 100 * self.done // self.total if self.total else 0
+        self.report(percent, f"{self.done / 1e6:.1f} MB")
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        """Do nothing: the progress bar ends with its block."""
 
 
 def _first(folders: list[Path], file: PublicFile) -> Path | None:

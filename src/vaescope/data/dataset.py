@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,8 +15,8 @@ from torch import Tensor
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import counter
 
-MAX_SEED = 2**63 - 1
-"""Seeds of random numbers are 64-bit integers."""
+MAX_SEED = 2**63 - 1  # seeds of random numbers are 64-bit integers
+BUILT_IN = "built in"
 
 
 @dataclass(frozen=True)
@@ -191,3 +191,28 @@ def describe(dataset: Dataset) -> dict[str, object]:
         "shape": list(dataset.shape),
         "fingerprint": dataset.fingerprint,
     }
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A data set that `open_dataset` knows by name.
+
+    Attributes:
+        summary: What an item shows, in a few words.
+        source: The publication that introduced the data set.
+        items, shape: The number of items and the shape of an item, opened without options.
+        factors: Names of the generative factors; empty if there are none or if an optional file contains them.
+        open: Opens the data set; its keyword arguments are the options of `open_dataset`.
+        locate: Where the data are now: `BUILT_IN` (with what else is needed) or a path; None if they are missing.
+        how_to_get: How to get the data if they are missing.
+    """
+
+    name: str
+    summary: str
+    source: str
+    items: int
+    shape: tuple[int, ...]
+    factors: tuple[str, ...]
+    open: Callable[..., Dataset]
+    locate: Callable[[], str | None] = lambda: BUILT_IN
+    how_to_get: str = ""

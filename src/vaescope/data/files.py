@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
 
 from vaescope.codes.arrays import ArrayLike
-from vaescope.codes.reading import numpy_archive, reading
+from vaescope.codes.reading import is_number, numpy_archive, read_lines, read_numbers, reading
 from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
-from vaescope.data.tables import open_csv
 from vaescope.errors import DataError
 from vaescope.progress import track
 
@@ -23,6 +22,7 @@ DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y")
 FACTOR_KEYS = ("factors", "latents_classes")
 NPY_MAGIC = b"\x93NUMPY"
+CELL_ADVICE = "Correct it, pass label= if the column contains classes, or header=True if line 1 contains names."
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -85,6 +85,33 @@ def open_npz(
         label_rows = None if label_key is None else archive[label_key]
         factor_rows = None if factor_key is None else archive[factor_key]
     return from_array(rows, str(path), labels=label_rows, factors=factor_rows, factor_names=factor_names, image=image)
+
+
+def open_csv(path: Path, *, label: str | int | None = None, header: bool | None = None) -> ArrayDataset:
+    """A table of numbers, one item per line, separated by commas, semicolons or tabs.
+
+    Args:
+        label: The column of the labels, by name or by number from 1. Words are numbered in alphabetical order.
+        header: Whether the first line contains names. Default: True if none of its cells is a number.
+    """
+    with reading(path, "a table of numbers in UTF-8"):
+        first = [cells for _, cells in islice(read_lines(path), 2)]
+        if not first:
+            raise DataError(f"{path} must contain one line for each item, got an empty file.")
+        header = not any(map(is_number, first[0])) if header is None else header
+        if header and (len(first) < 2 or len(first[0]) != len(first[1])):
+            raise DataError(
+                f"{path}: the header must have one name for each column, got {len(first[0])} names and "
+                f"{len(first[1]) if len(first) > 1 else 'no'} columns. Correct or remove the header."
+            )
+        column = None if label is None else _column(path, label, first[0])
+        table, words = read_numbers(path, header=header, text_column=column, advice=CELL_ADVICE)
+    if column is None:
+        return from_array(table, str(path))
+    texts = np.array(words)[table[:, column].astype(np.int64)]
+    numbered = all(map(is_number, words))
+    labels = texts.astype(np.float64) if numbered else np.unique(texts, return_inverse=True)[1]
+    return from_array(np.delete(table, column, axis=1), str(path), labels=labels)
 
 
 def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = None) -> ArrayDataset:
@@ -151,6 +178,18 @@ def _data_key(path: Path, keys: list[str], asked: str | None, taken: set[str | N
     raise DataError(
         f"{path}: one array of the archive must contain the items, got {', '.join(keys) or 'an empty archive'}"
         f"{'' if asked is None else f' and key={asked!r}'}. Name it with key=."
+    )
+
+
+def _column(path: Path, label: str | int, names: list[str]) -> int:
+    """The position of the label column, given by its name in the first line or by its number from 1."""
+    if label in names:
+        return names.index(str(label))
+    if str(label).isdecimal() and 1 <= int(label) <= len(names):
+        return int(label) - 1
+    raise DataError(
+        f"{path}: label must be the number of a column, 1 to {len(names)}, or its name in the first line "
+        f"({', '.join(names[:8])}{', ...' if len(names) > 8 else ''}), got {label!r}."
     )
 
 

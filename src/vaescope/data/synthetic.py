@@ -12,8 +12,7 @@ from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.data.arrays import ArrayDataset
-from vaescope.data.dataset import MAX_SEED, Factors
-from vaescope.data.entry import DatasetEntry
+from vaescope.data.dataset import MAX_SEED, DatasetEntry, Factors
 from vaescope.numerics import counter
 
 VERSION = 1

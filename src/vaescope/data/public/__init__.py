@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from vaescope.data import cache
-from vaescope.data.dataset import Dataset
-from vaescope.data.entry import DatasetEntry
-from vaescope.data.public import cars3d, celeba, digits, dsprites_file, mnist, smallnorb, symsol
+from vaescope.data.dataset import Dataset, DatasetEntry
+from vaescope.data.dsprites import NAMES
+from vaescope.data.public import cars3d, dsprites_file, mnist, pictures, smallnorb
 
 
 def _entry(
@@ -43,8 +43,8 @@ ENTRIES = (
         1797,
         (1, 8, 8),
         (),
-        digits.open_digits,
-        digits.locate_digits,
+        mnist.open_digits,
+        mnist.locate_digits,
         "comes with the package scikit-learn",
     ),
     _entry(
@@ -54,7 +54,7 @@ ENTRIES = (
         "Matthey et al., 2017",
         737280,
         (1, 64, 64),
-        dsprites_file.FACTORS,
+        NAMES,
     ),
     _entry(
         smallnorb.SMALLNORB,
@@ -75,13 +75,13 @@ ENTRIES = (
         cars3d.FACTORS,
     ),
     _entry(
-        symsol.SYMSOL,
-        symsol.open_symsol,
+        pictures.SYMSOL,
+        pictures.open_symsol,
         "rotated solids: tetrahedron, cube, icosahedron, cone, cylinder",
         "Murphy et al., 2021, reduced by Bonheme",
         112791,
         (1, 64, 64),
         ("shape",),
     ),
-    _entry(celeba.CELEBA, celeba.open_celeba, "faces of celebrities", "Liu et al., 2015", 202599, (3, 64, 64)),
+    _entry(pictures.CELEBA, pictures.open_celeba, "faces of celebrities", "Liu et al., 2015", 202599, (3, 64, 64)),
 )

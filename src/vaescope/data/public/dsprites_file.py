@@ -12,10 +12,9 @@ from vaescope.data import cache
 from vaescope.data.arrays import ArrayDataset, as_grid, fingerprint_of
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.dataset import Factors
-from vaescope.data.dsprites import geometry
+from vaescope.data.dsprites import NAMES
 from vaescope.errors import DataError
 
-FACTORS = geometry.NAMES
 KEYS = ("imgs", "latents_values", "latents_classes")
 FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 ORIGIN = "https://github.com/google-deepmind/dsprites-dataset"
@@ -37,7 +36,7 @@ def open_dsprites(published: PublicSet = DSPRITES) -> ArrayDataset:
     codes = torch.from_numpy(classes.astype(np.int16))
     sizes = tuple(int(size) + 1 for size in classes.max(axis=0))
     pixels = images[:, None]
-    table = Factors(FACTORS, sizes)
+    table = Factors(NAMES, sizes)
     return as_grid(ArrayDataset(published.name, pixels, pixels.shape[1:], fingerprint_of(path), None, table, codes))
 
 
@@ -62,7 +61,7 @@ def _check(path: Path, images: np.ndarray, values: np.ndarray, classes: np.ndarr
         )
     if int(images.max()) != 1:
         raise DataError(f"{path}: the pixels in imgs must be 0 or 1, but the largest is {int(images.max())}.")
-    expected = (len(images), len(FACTORS))
+    expected = (len(images), len(NAMES))
     for key, array in (("latents_values", values), ("latents_classes", classes)):
         if array.shape != expected:
             raise DataError(f"{path}: {key} must be items x factors = {expected}, got {array.shape}.")

@@ -1,23 +1,26 @@
-"""MNIST (LeCun et al., 1998) and Fashion-MNIST (Xiao et al., 2017): 28 x 28 grey images in IDX files."""
+"""MNIST (LeCun et al., 1998) and Fashion-MNIST (Xiao et al., 2017) from IDX files, and the digits of scikit-learn."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset
+from vaescope.data.arrays import ArrayDataset, from_array
 from vaescope.data.cache import PublicFile, PublicSet
-from vaescope.data.idx import parse_idx
+from vaescope.data.dataset import BUILT_IN
 from vaescope.data.images import resize
+from vaescope.data.public.matrices import parse_idx
 from vaescope.errors import DataError
 from vaescope.registry import lookup
 
 IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
 PARTS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
+GREY_LEVELS_OF_DIGITS = 16
 
 
 def idx_set(
@@ -50,18 +53,28 @@ def open_idx_set(published: PublicSet, part: str = "train", size: int | None = N
                 f"{published.name}: there must be one label for each of the {len(images[-1])} {prefix} images, "
                 f"got {len(labels[-1])}. The files do not belong together; download them again."
             )
-    items = _join(images, published.name)[:, None]
+    if len(shapes := {part.shape[1:] for part in images}) > 1:
+        raise DataError(f"{published.name}: train and test images must have the same shape, got {sorted(shapes)}.")
+    items = (images[0] if len(images) == 1 else np.concatenate(images))[:, None]
     items = items if size is None else resize(items, size)
     codes = torch.from_numpy(np.concatenate(labels).astype(np.int64))
     return ArrayDataset(published.name, items, items.shape[1:], digest.hexdigest(), codes)
 
 
-def _join(images: list[np.ndarray], name: str) -> np.ndarray:
-    """The parts concatenated; a single part is not copied."""
-    shapes = {part.shape[1:] for part in images}
-    if len(shapes) > 1:
-        raise DataError(f"{name}: train and test images must have the same shape, got {sorted(shapes)}.")
-    return images[0] if len(images) == 1 else np.concatenate(images)
+def open_digits() -> ArrayDataset:
+    """1797 images of 8 x 8 (Alpaydin and Kaynak, 1998), labelled by digit; grey levels 0..16 become 0..255."""
+    if locate_digits() is None:
+        raise DataError("digits needs the package scikit-learn, which is not installed. Install it.")
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    pixels = np.rint(bunch.images * (255 / GREY_LEVELS_OF_DIGITS)).astype(np.uint8)
+    return from_array(pixels[:, None], "digits", labels=bunch.target)
+
+
+def locate_digits() -> str | None:
+    """`BUILT_IN` if scikit-learn is installed."""
+    return None if importlib.util.find_spec("sklearn") is None else BUILT_IN
 
 
 MNIST = idx_set(

@@ -1,28 +1,116 @@
-"""Pictures in a zip or a folder, decoded once into a memory-mapped array in the user cache."""
+"""Symmetric solids and CelebA: pictures in a zip or a folder, decoded once into a memory-mapped array in the cache."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 import numpy as np
+import torch
 from PIL import Image
+from torch import Tensor
 
 from vaescope.data import cache
-from vaescope.data.images import not_an_image
+from vaescope.data.arrays import ArrayDataset
+from vaescope.data.cache import PublicFile, PublicSet
+from vaescope.data.dataset import Factors
+from vaescope.data.images import not_an_image, resize
 from vaescope.errors import DataError
 from vaescope.progress import track
 
 CHUNK_PICTURES = 256
 
-Transform = Callable[[np.ndarray], np.ndarray]
+SHAPES = ("tet", "cube", "icosa", "cone", "cyl")
+SHAPE_PATTERN = re.compile("|".join(SHAPES))
+
+SYMSOL = PublicSet(
+    "symsol_reduced",
+    "https://data.kent.ac.uk/436/1/symsol_reduced.zip",
+    (PublicFile(("symsol_reduced.zip", "symsol_reduced"), pictures=".png"),),
+)
+
+ATTRIBUTE_VALUES = {"-1": 0, "1": 1}
+
+# There is no download link, because users must agree to terms first.
+CELEBA = PublicSet(
+    "celeba",
+    "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html (Align&Cropped Images)",
+    (
+        PublicFile(("img_align_celeba.zip", "img_align_celeba"), pictures=".jpg"),
+        PublicFile(("list_attr_celeba.txt",), optional=True),
+    ),
+)
+
+
+Transform: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+def open_symsol(published: PublicSet = SYMSOL) -> ArrayDataset:
+    """Symmetric solids (Murphy et al., 2021) as reduced by Bonheme: grey images of 64 x 64, labelled by shape.
+
+    They are sorted by file name, from the zip or a folder of its PNG files. A file name (without its folders) must
+    contain exactly one of tet, cube, icosa, cone and cyl, as in `cone_00012.png` or `00012_cone.png`; labels 0 to 4
+    follow that order.
+    """
+    pictures = list_pictures(cache.obtain(published, published.files[0]), ".png")
+    labels = torch.tensor([_label(name, pictures.path) for name in pictures.names])
+    items, digest = decode_all(published.name, pictures, "L", lambda pixels: pixels, "grey")
+    table = Factors(("shape",), (len(SHAPES),))
+    codes = labels[:, None].to(torch.int16)
+    return ArrayDataset(published.name, items, items.shape[1:], digest, labels, table, codes)
+
+
+def open_celeba(published: PublicSet = CELEBA, size: int = 64, crop: int = 148) -> ArrayDataset:
+    """CelebA (Liu et al., 2015): faces sorted by file name, from the zip or an unpacked folder.
+
+    The central crop x crop pixels of each 178 x 218 picture are resized to size x size. The result is kept in the user
+    cache. The 40 binary attributes are the factors; there are none if list_attr_celeba.txt is missing.
+    """
+    pictures = list_pictures(cache.obtain(published, published.files[0]), ".jpg")
+    attributes = cache.find(published, published.files[1])
+    # Read first, so that errors in it are reported before minutes of decoding.
+    table, codes = (None, None) if attributes is None else read_attributes(attributes, pictures.names)
+    transform = partial(_crop_and_resize, crop=crop, size=size)
+    items, digest = decode_all(published.name, pictures, "RGB", transform, f"crop{crop}-size{size}")
+    return ArrayDataset(published.name, items, items.shape[1:], digest, None, table, codes)
+
+
+def read_attributes(path: Path, pictures: tuple[str, ...]) -> tuple[Factors, Tensor]:
+    """The attributes of each picture.
+
+    The file contains the number of rows, a line of names, then rows of a file name and -1 or 1 for each attribute.
+    """
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if len(lines) < 3 or not lines[0].strip().isdigit() or int(lines[0]) != len(lines) - 2:
+        raise DataError(
+            f"{path} must start with the number of its rows and a line of attribute names, but starts with "
+            f"{lines[:1]} and has {max(0, len(lines) - 2)} rows. Download it again."
+        )
+    names = tuple(lines[1].split())
+    rows: dict[str, list[int]] = {}
+    for number, line in enumerate(lines[2:], start=3):
+        picture, *values = line.split() or [""]
+        if len(values) != len(names) or not ATTRIBUTE_VALUES.keys() >= set(values):
+            raise DataError(f"{path}: line {number} must be a file name and {len(names)} values -1 or 1, got {line!r}.")
+        rows[picture] = [ATTRIBUTE_VALUES[value] for value in values]
+    absent = [picture for picture in pictures if picture not in rows]
+    if absent:
+        raise DataError(
+            f"{path} must have a row for each picture, but {len(absent)} have none, the first is {absent[0]}. "
+            "Download it again."
+        )
+    codes = torch.tensor([rows[picture] for picture in pictures], dtype=torch.int16)
+    return Factors(names, (2,) * len(names)), codes
 
 
 @dataclass(frozen=True)
@@ -58,7 +146,23 @@ class PictureFiles:
 
 def list_pictures(path: Path, suffix: str) -> PictureFiles:
     """The pictures with this suffix, directly in a folder or anywhere in a zip."""
-    members = _in_folder(path, suffix) if path.is_dir() else _in_zip(path, suffix)
+
+    def is_picture(member: str) -> bool:
+        name = PurePosixPath(member).name
+        # Archives made on macOS contain hidden copies, whose names start with a dot.
+        return name.endswith(suffix) and not name.startswith(".")
+
+    if path.is_dir():
+        with os.scandir(path) as entries:
+            files = [entry for entry in entries if is_picture(entry.name) and entry.is_file()]
+        members = {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files}
+    else:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                infos = [info for info in archive.infolist() if is_picture(info.filename)]
+        except zipfile.BadZipFile as error:
+            raise DataError(f"{path} must be a zip file, but it is not or is truncated. Download it again.") from error
+        members = {info.filename: (info.file_size, info.CRC) for info in infos}
     if len(members) < 2:
         raise DataError(f"{path} must contain at least 2 pictures with the suffix {suffix}, got {len(members)}.")
     identity = hashlib.sha256(repr(sorted(members.items())).encode()).hexdigest()
@@ -116,7 +220,12 @@ def _chunks(pictures: PictureFiles, mode: str, title: str) -> Iterator[np.ndarra
     first: tuple[int, ...] | None = None
     count = len(pictures.members)
     for member, content in track(pictures.contents(), title, count, long=count > CHUNK_PICTURES):
-        pixels = _decode(content, pictures.path / member, mode)
+        try:
+            with Image.open(io.BytesIO(content)) as image:
+                pixels = np.asarray(image.convert(mode))
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise not_an_image(pictures.path / member, error) from error
+        pixels = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, -1, 0)
         first = first or pixels.shape
         if pixels.shape != first:
             raise DataError(
@@ -131,32 +240,21 @@ def _chunks(pictures: PictureFiles, mode: str, title: str) -> Iterator[np.ndarra
         yield np.stack(chunk)
 
 
-def _decode(content: bytes, path: Path, mode: str) -> np.ndarray:
-    try:
-        with Image.open(io.BytesIO(content)) as image:
-            pixels = np.asarray(image.convert(mode))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise not_an_image(path, error) from error
-    return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, -1, 0)
+def _label(name: str, path: Path) -> int:
+    shapes = set(SHAPE_PATTERN.findall(name.removesuffix(".png")))
+    if len(shapes) != 1:
+        raise DataError(
+            f"{path}: each file name must contain exactly one of {', '.join(SHAPES)}, as in cone_00012.png, "
+            f"got {name!r}. Rename or remove that file."
+        )
+    return SHAPES.index(shapes.pop())
 
 
-def _in_folder(path: Path, suffix: str) -> dict[str, tuple[int, int]]:
-    with os.scandir(path) as entries:
-        files = [entry for entry in entries if _is_picture(entry.name, suffix) and entry.is_file()]
-    return {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files}
-
-
-def _in_zip(path: Path, suffix: str) -> dict[str, tuple[int, int]]:
-    """The members with their sizes and checksums, from the directory of the zip."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{path} must be a zip file, but it is not or is truncated. Download it again.") from error
-    return {entry.filename: (entry.file_size, entry.CRC) for entry in entries if _is_picture(entry.filename, suffix)}
-
-
-def _is_picture(member: str, suffix: str) -> bool:
-    """Whether a member is a picture; archives made on macOS contain hidden copies, whose names start with a dot."""
-    name = PurePosixPath(member).name
-    return name.endswith(suffix) and not name.startswith(".")
+def _crop_and_resize(pixels: np.ndarray, crop: int, size: int) -> np.ndarray:
+    height, width = pixels.shape[2:]
+    if not 0 < crop <= min(height, width):
+        raise DataError(
+            f"celeba: crop must lie in 1..{min(height, width)} for pictures of {width} x {height}, got {crop}."
+        )
+    top, left = (height - crop) // 2, (width - crop) // 2
+    return resize(pixels[:, :, top : top + crop, left : left + crop], size)

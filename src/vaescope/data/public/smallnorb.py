@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import struct
-
 import numpy as np
 
 from vaescope.data import cache
 from vaescope.data.arrays import ArrayDataset, as_grid, from_array
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.images import resize
+from vaescope.data.public.matrices import parse_norb
 from vaescope.errors import DataError
 
 FACTORS = ("category", "instance", "elevation", "azimuth", "lighting")
 SIZES = (5, 10, 9, 18, 6)
-BYTES, INTEGERS = 0x1E3D4C55, 0x1E3D4C54
-MATRIX_TYPES: dict[int, np.dtype[np.integer]] = {BYTES: np.dtype(np.uint8), INTEGERS: np.dtype("<i4")}
 ORIGIN = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 
 PARTS = {"training": "5x46789x9x18x6x2x96x96", "testing": "5x01235x9x18x6x2x96x96"}
@@ -53,7 +49,10 @@ def open_smallnorb(published: PublicSet = SMALLNORB, size: int = 64) -> ArrayDat
     """
     pixels, codes = [], []
     for part in range(0, len(published.files), 3):
-        images, category, others = (_matrix(published, file) for file in published.files[part : part + 3])
+        images, category, others = (
+            parse_norb(cache.read(published, file), f"{published.name}: {file.names[0]}")
+            for file in published.files[part : part + 3]
+        )
         _check_shapes(images, category, others, published.files[part].names[0])
         pixels.append(resize(images[:, :1], size))
         codes.append(np.column_stack([category, others]))
@@ -62,34 +61,6 @@ def open_smallnorb(published: PublicSet = SMALLNORB, size: int = 64) -> ArrayDat
     items = np.concatenate(pixels)[order]
     factors = factors[order]
     return as_grid(from_array(items, published.name, labels=factors[:, 0], factors=factors, factor_names=FACTORS))
-
-
-def read_matrix(content: bytes, name: str) -> np.ndarray:
-    """A binary matrix: magic number, number of dimensions, their sizes (at least three are written), the values."""
-    if len(content) < 20:
-        raise DataError(
-            f"{name} is truncated: the header of a NORB matrix has at least 20 bytes, got {len(content)} bytes."
-        )
-    magic, rank = struct.unpack("<2I", content[:8])
-    if magic not in MATRIX_TYPES:
-        raise DataError(
-            f"{name} must be a NORB matrix of bytes (0x{BYTES:08X}) or integers (0x{INTEGERS:08X}), "
-            f"it starts with 0x{magic:08X}."
-        )
-    start = 8 + 4 * max(3, rank)
-    if not 1 <= rank <= 4 or len(content) < start:
-        raise DataError(f"{name} must have 1 to 4 dimensions and a complete header, its header says {rank} dimensions.")
-    shape = struct.unpack(f"<{rank}I", content[8 : 8 + 4 * rank])
-    kind = MATRIX_TYPES[magic]
-    expected = math.prod(shape) * kind.itemsize
-    if len(content) - start != expected:
-        fault = "truncated" if len(content) - start < expected else "too long"
-        raise DataError(f"{name} is {fault}: shape {shape} needs {expected} bytes, got {len(content) - start}.")
-    return np.frombuffer(content, kind, offset=start).reshape(shape)
-
-
-def _matrix(published: PublicSet, file: PublicFile) -> np.ndarray:
-    return read_matrix(cache.read(published, file), f"{published.name}: {file.names[0]}")
 
 
 def _check_shapes(images: np.ndarray, category: np.ndarray, others: np.ndarray, name: str) -> None:

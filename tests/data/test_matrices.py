@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from vaescope.data.idx import parse_idx, read_idx
+from vaescope.data.cache import read_content
+from vaescope.data.public.matrices import parse_idx
 from vaescope.errors import DataError
 
 
@@ -41,7 +42,7 @@ def test_any_bytes_are_read_exactly_or_refused(content: bytes) -> None:
 @pytest.mark.parametrize("packed", [True, False])
 def test_gzip_is_recognised_by_content_and_not_by_name(tmp_path: Path, name: str, packed: bool) -> None:
     (tmp_path / name).write_bytes(gzip.compress(idx(IMAGES)) if packed else idx(IMAGES))
-    np.testing.assert_array_equal(read_idx(tmp_path / name, dimensions=3), IMAGES)
+    np.testing.assert_array_equal(parse_idx(read_content(tmp_path / name), name, dimensions=3), IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_a_wrong_file_is_an_error_that_names_the_fault(tmp_path: Path, content: 
     path = tmp_path / "train-images"
     path.write_bytes(content)
     with pytest.raises(DataError, match=f"train-images.*{words}"):
-        read_idx(path)
+        parse_idx(read_content(path), str(path))
 
 
 def test_a_file_of_labels_is_not_read_as_images() -> None:
@@ -82,6 +83,6 @@ def test_a_huge_size_in_the_header_is_refused_without_allocating() -> None:
 
 def test_a_folder_and_a_missing_file_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="folder"):
-        read_idx(tmp_path)
+        read_content(tmp_path)
     with pytest.raises(DataError, match="nowhere"):
-        read_idx(tmp_path / "nowhere")
+        read_content(tmp_path / "nowhere")
