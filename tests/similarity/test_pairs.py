@@ -11,9 +11,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.similarity import all_pairs, linear_cka, procrustes
-from vaescope.similarity.groups import round_to_tf32
-from vaescope.similarity.kernels import product_in_parts
 from vaescope.similarity.pairs import PairSizes, plan_blocks
+from vaescope.similarity.products import product_in_parts, round_to_tf32
 
 ITEMS = 120
 MEASURES = {"cka": linear_cka, "procrustes": procrustes}

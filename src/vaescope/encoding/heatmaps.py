@@ -19,8 +19,7 @@ from vaescope.errors import DataError
 from vaescope.similarity import SimilarityMap
 from vaescope.similarity import group_similarity as group_similarity_of_activations
 from vaescope.similarity import layer_similarity as layer_similarity_of_activations
-from vaescope.similarity.heatmap import MAX_ACTIVATION_BYTES
-from vaescope.similarity.layers import Activations, as_list
+from vaescope.similarity.heatmap import MAX_ACTIVATION_BYTES, Activations, as_list
 from vaescope.similarity.pairs import CKA
 
 Key = TypeVar("Key", bound=Hashable)

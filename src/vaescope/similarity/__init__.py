@@ -1,13 +1,10 @@
 """Representational similarity of two representations, of all pairs of many, and between the layers of models."""
 
 from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka
-from vaescope.similarity.heatmap import SimilarityMap, group_similarity, layer_similarity
-from vaescope.similarity.layers import ActivationSource
+from vaescope.similarity.heatmap import ActivationSource, SimilarityMap, group_similarity, layer_similarity
+from vaescope.similarity.measures import procrustes, rsa, svcca
 from vaescope.similarity.pairs import CKA, PROCRUSTES, all_pairs
-from vaescope.similarity.procrustes import procrustes
-from vaescope.similarity.rsa import rsa
 from vaescope.similarity.sample_size import SampleSizeStudy, sample_size_study
-from vaescope.similarity.svcca import svcca
 from vaescope.similarity.theory import Conservation, conservation
 
 __all__ = [

@@ -2,27 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vaescope.errors import DataError
+from vaescope.errors import DataError, unknown_name
 from vaescope.markup import element
 from vaescope.notebook import render_view
-from vaescope.similarity.layers import Activations, SelectedLayers, as_list, batches
 from vaescope.similarity.pairs import CKA, all_pairs
+from vaescope.similarity.tables import activation_table
 
 MAX_ACTIVATION_BYTES = 4 * 2**30
 
 NamedTables = list[tuple[str, Tensor]]
 Key = TypeVar("Key", bound=Hashable)
-Compare = Callable[..., Float[np.ndarray, "rows columns"]]
+
+
+@runtime_checkable
+class ActivationSource(Protocol):
+    """Activations of one model that are computed when they are needed, so that many models fit in little memory."""
+
+    def layers(self) -> Sequence[str]:
+        """Names of the layers."""
+
+    def bytes(self, layers: Sequence[str]) -> int:
+        """Memory that the activations of these layers take."""
+
+    def tables(self, layers: Sequence[str]) -> Sequence[Tensor]:
+        """One table for each of these layers, items x features."""
+
+
+Activations = Mapping[str, Tensor | np.ndarray] | ActivationSource
+
+
+@dataclass(frozen=True)
+class SelectedLayers:
+    """The layers of one model that are compared, their rows in the map, and the bytes that computing them takes."""
+
+    activations: Activations
+    layers: tuple[str, ...]
+    rows: tuple[str, ...]
+    bytes: int
+
+    @classmethod
+    def of(cls, activations: object, layers: Sequence[str] | None, row: str | None = None) -> SelectedLayers:
+        """Select layers by name (default: all); their rows have the names of the layers, or all are called `row`."""
+        if not isinstance(activations, Mapping | ActivationSource):
+            raise DataError(
+                "activations must be a mapping from layers to tables, items x features, got "
+                f"{type(activations).__name__}. Compare models with vaescope.encoding.layer_similarity."
+            )
+        known = tuple(activations if isinstance(activations, Mapping) else activations.layers())
+        names = known if layers is None else tuple(layers)
+        for name in names:
+            if name not in known:
+                raise unknown_name("layer", name, known)
+        held = 0 if isinstance(activations, Mapping) else activations.bytes(names)
+        return cls(activations, names, names if row is None else (row,) * len(names), held)
+
+    def tables(self) -> list[Tensor]:
+        """The activations of each layer."""
+        if isinstance(self.activations, Mapping):
+            return [activation_table(self.activations[name], name) for name in self.layers]
+        return list(self.activations.tables(self.layers))
 
 
 @dataclass(frozen=True)
@@ -101,9 +148,7 @@ def layer_similarity(
     """
     left = [SelectedLayers.of(one, layers) for one in as_list(a)]
     right = None if b is None else [SelectedLayers.of(one, layers) for one in as_list(b)]
-    names = [[name for model in side or left for name in model.layers] for side in (left, right)]
-    compare = partial(all_pairs, measure=measure, device=device, precision=precision)
-    return _similarity_map(left, right, names, measure, compare, memory)
+    return _similarity_map(left, right, measure, memory, device, precision)
 
 
 def group_similarity(
@@ -122,28 +167,28 @@ def group_similarity(
     `layer_similarity`. A cell is the mean over all pairs of two groups' models, without pairs of a model with itself
     unless there is no other (Clapham, figures 10 to 14).
     """
-    sides: list[list[SelectedLayers]] = []
-    names: list[list[str]] = []
-    for side in (groups, groups if others is None else others):
-        if not isinstance(side, Mapping) or len(side) == 0:
-            raise DataError(f"groups must map names to models, such as each beta to its seeds, got {side!r}.")
-        named = [(str(name), one) for name, models in side.items() for one in as_list(models)]
-        names.append([name for name, _ in named])
-        sides.append([SelectedLayers.of(one, (layer,)) for _, one in named])
-    compare = partial(all_pairs, measure=measure, device=device, precision=precision)
-    return _similarity_map(sides[0], None if others is None else sides[1], names, measure, compare, memory)
+    left = _models_of_groups(groups, layer)
+    right = None if others is None else _models_of_groups(others, layer)
+    return _similarity_map(left, right, measure, memory, device, precision)
+
+
+def _models_of_groups(groups: Mapping[Key, Activations | Sequence[Activations]], layer: str) -> list[SelectedLayers]:
+    if not isinstance(groups, Mapping) or len(groups) == 0:
+        raise DataError(f"groups must map names to models, such as each beta to its seeds, got {groups!r}.")
+    return [SelectedLayers.of(one, (layer,), str(name)) for name, models in groups.items() for one in as_list(models)]
 
 
 def _similarity_map(
     left: list[SelectedLayers],
     right: list[SelectedLayers] | None,
-    names: list[list[str]],
     measure: str,
-    compare: Compare,
     memory: int,
+    device: torch.device | str | None,
+    precision: str | None,
 ) -> SimilarityMap:
     """Compare all layers of all models on both sides, as many models at a time as fit in the memory, then average."""
     columns = left if right is None else right
+    names = [np.array([row for model in side for row in model.rows]) for side in (left, columns)]
     values = np.full((len(names[0]), len(names[1])), np.nan)
     varies = [np.ones(len(side), dtype=bool) for side in names]
     for one, rows in _blocks(left, memory // 2):
@@ -157,20 +202,21 @@ def _similarity_map(
             varies[1][places] = _varying(second)
             kept = np.flatnonzero(varies[0][rows]), np.flatnonzero(varies[1][places])
             if len(kept[0]) and len(kept[1]):
-                chosen = None if same else dict(second[place] for place in kept[1])
-                where = np.ix_(kept[0] + rows.start, kept[1] + places.start)
-                values[where] = compare(dict(first[place] for place in kept[0]), others=chosen)
-                if right is None:
-                    values.T[where] = values[where]
-    models = [np.array([id(model.activations) for model in side for _ in model.layers]) for side in (left, columns)]
+                values[np.ix_(kept[0] + rows.start, kept[1] + places.start)] = all_pairs(
+                    dict(first[place] for place in kept[0]),
+                    others=None if same else dict(second[place] for place in kept[1]),
+                    measure=measure,
+                    device=device,
+                    precision=precision,
+                )
+    if right is None:
+        values = np.where(np.isnan(values), values.T, values)
+    models = [np.array([id(model.activations) for model in side for _ in model.rows]) for side in (left, columns)]
     itself = models[0][:, None] == models[1]
-    constant = [
-        name for side, good in zip(names, varies, strict=True) for name, one in zip(side, good, strict=True) if not one
-    ]
+    constant = [str(name) for side, good in zip(names, varies, strict=True) for name in side[~good]]
     if np.array_equal(models[0], models[1]):
         # For one layer both orders of a pair of models give the same number, which counts once.
-        one_layer = np.array(names[0])[:, None] == np.array(names[1])
-        values[np.tri(len(values), k=-1, dtype=bool) & one_layer] = np.nan
+        values[np.tri(len(values), k=-1, dtype=bool) & (names[0][:, None] == names[1])] = np.nan
     return _average(measure, names, values, itself, tuple(dict.fromkeys(constant)))
 
 
@@ -195,18 +241,17 @@ def _varying(tables: NamedTables) -> list[bool]:
 
 def _average(
     measure: str,
-    names: list[list[str]],
+    names: list[np.ndarray],
     values: Float[np.ndarray, "rows columns"],
     itself: Bool[np.ndarray, "rows columns"],
     constant: tuple[str, ...],
 ) -> SimilarityMap:
     """Average each cell over pairs of models, without pairs of a model with itself unless there is no other."""
-    rows, columns = (tuple(dict.fromkeys(side)) for side in names)
+    rows, columns = (tuple(dict.fromkeys(side.tolist())) for side in names)
     matrix, deviation = (np.full((len(rows), len(columns)), np.nan) for _ in range(2))
     pairs = np.zeros(matrix.shape, dtype=np.int64)
-    sides = [np.array(side) for side in names]
     for cell in np.ndindex(*matrix.shape):
-        chosen = np.ix_(sides[0] == rows[cell[0]], sides[1] == columns[cell[1]])
+        chosen = np.ix_(names[0] == rows[cell[0]], names[1] == columns[cell[1]])
         alone = itself[chosen].all()
         found = values[chosen][np.ones_like(itself[chosen]) if alone else ~itself[chosen]]
         found = found[~np.isnan(found)]
@@ -214,3 +259,22 @@ def _average(
         if len(found):
             matrix[cell], deviation[cell] = found.mean(), found.std()
     return SimilarityMap(measure, rows, columns, matrix, deviation, pairs, constant)
+
+
+def as_list(models: object) -> list[object]:
+    """One model, or several, as a list."""
+    if not isinstance(models, Sequence):
+        return [models]
+    if isinstance(models, str) or len(models) == 0:
+        raise DataError(f"there must be at least one model to compare, got {models!r}.")
+    return list(models)
+
+
+def batches(models: Sequence[SelectedLayers], memory: int) -> list[slice]:
+    """Consecutive models whose activations fit in the memory together, at least one each."""
+    starts, held = [0], 0
+    for place, model in enumerate(models):
+        held += model.bytes
+        if held > memory and place > starts[-1]:
+            starts, held = [*starts, place], model.bytes
+    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(models)], strict=True)]

@@ -15,9 +15,18 @@ from vaescope.checks import whole_number
 from vaescope.codes.arrays import ArrayLike
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics.linalg import tf32_products
-from vaescope.similarity.features import feature_products, nuclear_norms, own_squares, squares
-from vaescope.similarity.groups import WidthGroup, group_by_width, narrow_members
-from vaescope.similarity.kernels import SUM_PARTS, block_rows, kernel_products
+from vaescope.similarity.products import (
+    SUM_PARTS,
+    WidthGroup,
+    block_rows,
+    feature_products,
+    group_by_width,
+    kernel_products,
+    narrow_members,
+    nuclear_norms,
+    own_squares,
+    squares,
+)
 from vaescope.similarity.tables import CentredTable, activation_table, require_same_items
 
 CKA, PROCRUSTES = "cka", "procrustes"

@@ -18,7 +18,7 @@ from vaescope.errors import ConfigurationError
 from vaescope.notebook import NotebookResult
 from vaescope.progress import track
 from vaescope.similarity.cka import MIN_UNBIASED_ITEMS, linear_cka
-from vaescope.similarity.procrustes import procrustes
+from vaescope.similarity.measures import procrustes
 from vaescope.similarity.tables import finite_pair
 
 DEFAULT_SIZES = (50, 100, 200, 500, 1000, 2000, 5000)

@@ -40,7 +40,6 @@ class CentredTable:
     constant feature is exactly 0. The scale changes no measure and keeps sums of squares within range.
     """
 
-    name: str
     table: Float[Tensor, "items features"]
     offset: Float[Tensor, "features"]
     scale: float
@@ -71,7 +70,7 @@ class CentredTable:
                 f"{name} must vary over the items, but all {len(values)} are equal; similarity compares how items "
                 "differ. Leave it out."
             )
-        return cls(name, values, offset.to(dtype), scale)
+        return cls(values, offset.to(dtype), scale)
 
     def rows(self, part: slice = slice(None)) -> Float[Tensor, "_ features"]:
         """The centred and scaled rows of some items. Default: all."""
