@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vaescope.codes.csv_tables import is_number, read_lines, read_numbers
+from vaescope.codes.reading import is_number, read_lines, read_numbers
 from vaescope.errors import DataError
 
 

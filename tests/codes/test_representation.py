@@ -101,7 +101,7 @@ def test_missing_arrays_are_an_error(tmp_path: Path) -> None:
 def test_arrays_of_different_shapes_are_an_error(tmp_path: Path) -> None:
     zeros = np.zeros((3, 2), np.float32)
     np.savez(tmp_path / "codes.npz", mean=zeros, variance=zeros[:, :1], sample=zeros)
-    with pytest.raises(DataError, match=r"mean and variance must be of one shape.* got \(3, 2\) and \(3, 1\)"):
+    with pytest.raises(DataError, match=r"mean and variance must be tables of one shape.* got \(3, 2\) and \(3, 1\)"):
         Representation.load(tmp_path / "codes.npz")
     np.savez(tmp_path / "codes.npz", mean=zeros, variance=zeros, sample=zeros, labels=np.zeros(4, np.int64))
     with pytest.raises(DataError, match=r"mean and labels must have one row per item, got \(3, 2\) and \(4,\)"):

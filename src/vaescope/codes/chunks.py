@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.codes.arrays import Array, ArrayLike, as_array, check_finite, first_where
-from vaescope.codes.representation import Representation
+from vaescope.codes.representation import Representation, check_shapes
 from vaescope.errors import DataError
 
 # Numbers of one array in one chunk: 2 MB in float64.
@@ -55,20 +55,15 @@ class Codes:
         """
         if prior is None and isinstance(codes, Representation):
             prior = codes.prior
-        pair = (codes.mean, codes.variance) if isinstance(codes, Representation) else _pair("codes", codes)
-        mean, variance = (as_array(values, name) for name, values in zip(("mean", "variance"), pair, strict=True))
-        _check_codes(mean, variance)
-        if prior is None:
-            return cls(mean, variance)
-        names = ("prior mean", "prior variance")
-        arrays = [as_array(values, name) for name, values in zip(names, _pair("prior", prior), strict=True)]
-        for name, array in zip(names, arrays, strict=True):
-            if tuple(array.shape) not in (tuple(mean.shape), (mean.shape[1],)):
-                raise DataError(
-                    f"{name} must have the shape of mean, {tuple(mean.shape)}, or one number for each of the "
-                    f"{mean.shape[1]} latents; got the shape {tuple(array.shape)}."
-                )
-        return cls(mean, variance, *arrays)
+        mean, variance = (codes.mean, codes.variance) if isinstance(codes, Representation) else _pair("codes", codes)
+        given = {"mean": mean, "variance": variance}
+        if prior is not None:
+            given["prior mean"], given["prior variance"] = _pair("prior", prior)
+        arrays = {name: as_array(values, name) for name, values in given.items()}
+        check_shapes(arrays)
+        if arrays["mean"].shape[1] == 0:
+            raise DataError(f"codes must have at least one latent, got the shape {tuple(arrays['mean'].shape)}.")
+        return cls(*arrays.values())
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -127,19 +122,6 @@ def _pair(name: str, values: object) -> MeanAndVariance:
         accepted = "a Representation or a pair" if name == "codes" else "a pair"
         raise DataError(f"{name} must be {accepted} (mean, variance) of arrays, got {type(values).__name__}.")
     return values[0], values[1]
-
-
-def _check_codes(mean: Array, variance: Array) -> None:
-    for name, array in (("mean", mean), ("variance", variance)):
-        if array.ndim != 2:
-            raise DataError(f"{name} must be a table, items x latents, got the shape {tuple(array.shape)}.")
-    if tuple(mean.shape) != tuple(variance.shape):
-        raise DataError(
-            "mean and variance must be of one shape, items x latents, got "
-            f"{tuple(mean.shape)} and {tuple(variance.shape)}."
-        )
-    if mean.shape[1] == 0:
-        raise DataError(f"codes must have at least one latent, got the shape {tuple(mean.shape)}.")
 
 
 def _float64(values: Array, device: torch.device) -> Tensor:

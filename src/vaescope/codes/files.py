@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from vaescope.codes.arrays import as_tensor
-from vaescope.codes.csv_tables import read_lines, read_numbers
-from vaescope.codes.reading import numpy_archive, reading
+from vaescope.codes.reading import numpy_archive, read_lines, read_numbers, reading
 from vaescope.codes.representation import PRIOR, Representation
 from vaescope.errors import DataError
 
@@ -32,7 +31,11 @@ def read_codes(path: str | Path, *, seed: int = 0) -> Representation:
         raise DataError(f"File of codes not found: {path}. Pass the path of an .npz or .csv file.")
     if path.suffix.lower() not in CODE_FILE_SUFFIXES:
         raise DataError(f"{path} must be a file of codes, with a name that ends in .npz or .csv.")
-    arrays = _read_csv(path) if path.suffix.lower() in CSV_SUFFIXES else _read_archive(path)
+    if path.suffix.lower() in CSV_SUFFIXES:
+        arrays = _read_csv(path)
+    else:
+        with numpy_archive(path) as archive:
+            arrays = {name: archive[name] for name in (*TABLES, "labels") if name in archive}
     if "mean" not in arrays or ("variance" in arrays) == (LOG_VARIANCE in arrays):
         raise DataError(
             f"{path} must hold mean and either variance or log_variance, items x latents, got "
@@ -41,11 +44,6 @@ def read_codes(path: str | Path, *, seed: int = 0) -> Representation:
     if LOG_VARIANCE in arrays:
         arrays["variance"] = as_tensor(arrays.pop(LOG_VARIANCE), LOG_VARIANCE).double().exp().numpy()
     return Representation.from_arrays(arrays, name=str(path), seed=seed)
-
-
-def _read_archive(path: Path) -> dict[str, np.ndarray]:
-    with numpy_archive(path) as archive:
-        return {name: archive[name] for name in (*TABLES, "labels") if name in archive}
 
 
 def _read_csv(path: Path) -> dict[str, np.ndarray]:

@@ -1,15 +1,17 @@
-"""Reading files of users: errors of readers become a `DataError` that names the file."""
+"""Reading archives of arrays and tables of numbers; errors of readers become a `DataError` that names the file."""
 
 from __future__ import annotations
 
 import csv
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 from numpy.lib.npyio import NpzFile
 
 from vaescope.errors import DataError
@@ -39,3 +41,100 @@ def numpy_archive(path: Path) -> Iterator[NpzFile]:
             raise ValueError("it is not a whole zip archive")
         with np.load(path, allow_pickle=False) as archive:
             yield archive
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The line number and the cells of each line that is not blank."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=_separator(path))
+        for cells in reader:
+            if len(cells) > 1 or "".join(cells).strip():
+                yield reader.line_num, [cell.strip() for cell in cells]
+
+
+def read_numbers(
+    path: Path,
+    *,
+    header: bool,
+    columns: Sequence[int] | None = None,
+    text_column: int | None = None,
+    advice: str = "Correct it.",
+) -> tuple[Float[np.ndarray, "items columns"], list[str]]:
+    """Read columns of numbers, and optionally one column of text.
+
+    Args:
+        path: A file with at least one line of data.
+        header: Whether the first line holds names.
+        columns: The positions of the columns to read (default: all); the cells of other columns may hold anything.
+        text_column: A column whose distinct texts are numbered in order of appearance.
+        advice: What a user should do about a cell that is not a number.
+
+    Returns:
+        The numbers, and the distinct texts of `text_column`.
+    """
+    texts: dict[str, int] = {}
+    converters: dict[int | str, Callable[[str], int]] | None = None
+    if text_column is not None:
+        converters = {text_column: lambda cell: texts.setdefault(cell.strip(), len(texts))}
+    # Numpy does not compare the lengths of lines of which it reads some columns only.
+    fault = None if columns is None else _first_fault(path, header, columns, text_column, advice)
+    if fault is not None:
+        raise fault
+    with path.open(encoding="utf-8-sig") as file:
+        lines = islice((line for line in file if line.strip()), int(header), None)
+        try:
+            numbers = np.loadtxt(
+                lines,
+                delimiter=_separator(path),
+                converters=converters,
+                usecols=columns,
+                encoding="utf-8",
+                quotechar='"',
+                comments=None,
+                ndmin=2,
+            )
+        except ValueError as error:
+            fault = _first_fault(path, header, columns, text_column, advice)
+            if fault is None:
+                raise
+            raise fault from error
+    return numbers, list(texts)
+
+
+def _first_fault(
+    path: Path, header: bool, columns: Sequence[int] | None, text_column: int | None, advice: str
+) -> DataError | None:
+    """The error for the first line with another number of cells, or the first cell that is not a number."""
+    numeric = None if columns is None else set(columns)
+    first: list[str] | None = None
+    for line, cells in read_lines(path):
+        is_header, first = first is None and header, first or cells
+        if len(cells) != len(first):
+            return DataError(
+                f"{path}: every line must have {len(first)} cells, as the first has, but line {line} has "
+                f"{len(cells)}. Complete the line or remove it."
+            )
+        for position, cell in enumerate(() if is_header else cells):
+            read = position in numeric if numeric is not None else position != text_column
+            if read and not is_number(cell):
+                name = f" ({first[position]})" if header else ""
+                return DataError(
+                    f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
+                    f"{cell!r}. {advice}"
+                )
+    return None
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _separator(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        line = next((line for line in file if line.strip()), "")
+    return next((separator for separator in "\t;" if separator in line), ",")

@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vaescope.codes.arrays import ArrayLike, as_tensor
-from vaescope.codes.factors import class_numbers
+from vaescope.codes.arrays import Array, ArrayLike, as_tensor, class_numbers
 from vaescope.codes.reading import numpy_archive
 from vaescope.errors import DataError
 from vaescope.numerics import counter
@@ -83,10 +82,12 @@ class Representation:
         """
         given = {part: as_tensor(values, part) for part, values in arrays.items() if part in (*REQUIRED, *PRIOR)}
         tables = {part: values.to("cpu", torch.float64).contiguous() for part, values in given.items()}
-        if "sample" not in tables and tables["mean"].shape == tables["variance"].shape and tables["mean"].ndim == 2:
-            tables["sample"] = _sample(tables["mean"], tables["variance"], seed)
-        _check_shapes(name, tables)
-        items = len(tables["mean"])
+        check_shapes(tables, name)
+        items, latents = tables["mean"].shape
+        if "sample" not in tables:
+            noise = counter.normal(torch.tensor(seed), "encode", torch.tensor(0), torch.arange(items), latents)
+            # A negative variance is an error that the diagnostics report with its place.
+            tables["sample"] = tables["mean"] + tables["variance"].clamp_min(0).sqrt() * noise.double()
         factors, labels = (
             torch.from_numpy(class_numbers(arrays[part], items, name, part, ranks)) if part in arrays else None
             for part, ranks in (("factors", (1, 2)), ("labels", (1,)))
@@ -108,33 +109,27 @@ class Representation:
         missing = [name for name in REQUIRED if name not in arrays]
         if missing:
             raise DataError(f"{path} must hold the arrays {', '.join(REQUIRED)}; {', '.join(missing)} is missing.")
-        _check_shapes(str(path), arrays)
+        check_shapes(arrays, str(path))
         return cls(**arrays)
 
 
-def _check_shapes(name: str, arrays: Mapping[str, Tensor]) -> None:
-    """Codes have one shape; other arrays have one row per item."""
-    mean = arrays["mean"]
-    if mean.ndim != 2:
-        raise DataError(f"{name}: mean must be a table, items x latents, got the shape {tuple(mean.shape)}.")
+def check_shapes(arrays: Mapping[str, Array], owner: str = "") -> None:
+    """Codes have one shape; the prior has it too, or one number per latent; other arrays have one row per item."""
+    start = f"{owner}: " if owner else ""
+    whole = tuple(arrays["mean"].shape)
+    if len(whole) != 2:
+        raise DataError(f"{start}mean must be a table, items x latents, got the shape {whole}.")
     for part, values in arrays.items():
         shape = tuple(values.shape)
-        if part in PRIOR:
-            if shape not in (tuple(mean.shape), tuple(mean.shape[1:])):
+        if part.startswith("prior"):
+            if shape not in (whole, whole[1:]):
                 raise DataError(
-                    f"{name}: {part} must have the shape of mean, {tuple(mean.shape)}, or one number per latent, got "
-                    f"the shape {shape}."
+                    f"{start}{part} must have the shape of mean, {whole}, or one number for each of the {whole[1]} "
+                    f"latents, got the shape {shape}."
                 )
-        elif shape[:1] != mean.shape[:1] or (part in REQUIRED and shape != mean.shape):
-            match = "be of one shape, items x latents" if part in REQUIRED else "have one row per item"
-            raise DataError(f"{name}: mean and {part} must {match}, got {tuple(mean.shape)} and {shape}.")
+        elif shape[:1] != whole[:1] or (part in REQUIRED and shape != whole):
+            match = "be tables of one shape, items x latents" if part in REQUIRED else "have one row per item"
+            raise DataError(f"{start}mean and {part} must {match}, got {whole} and {shape}.")
     priors = [part for part in PRIOR if part in arrays]
     if len(priors) == 1:
-        raise DataError(f"{name} must hold both {' and '.join(PRIOR)} or neither, got {priors[0]} alone.")
-
-
-def _sample(mean: Tensor, variance: Tensor, seed: int) -> Tensor:
-    rows = torch.arange(len(mean))
-    noise = counter.normal(torch.tensor(seed), "encode", torch.tensor(0), rows, mean.shape[1])
-    # A negative variance is an error that the diagnostics report with its place.
-    return mean + variance.clamp_min(0).sqrt() * noise.double()
+        raise DataError(f"{owner} must hold both {' and '.join(PRIOR)} or neither, got {priors[0]} alone.")

@@ -13,8 +13,7 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.codes import Representation
-from vaescope.codes.arrays import ArrayLike
-from vaescope.codes.factors import class_numbers
+from vaescope.codes.arrays import ArrayLike, class_numbers
 from vaescope.errors import DataError, unknown_name
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import counter
