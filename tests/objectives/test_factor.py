@@ -13,7 +13,7 @@ from vaescope.errors import ConfigurationError
 from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.objectives import Beta, Context
-from vaescope.objectives.factor import SHUFFLE, Factor, critic_loss
+from vaescope.objectives.total_correlation import SHUFFLE, Factor, critic_loss
 from vaescope.training import Member, Plan, Trainer
 
 SMALL = (12, 12)

@@ -21,7 +21,7 @@ from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
-from vaescope.objectives.strengths import strengths_in_use
+from vaescope.objectives import strengths_in_use
 from vaescope.regime import VariableTypes, collapse
 from vaescope.runs import Run, summary
 from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name

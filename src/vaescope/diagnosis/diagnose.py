@@ -21,7 +21,7 @@ from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.notebook import render_view
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE
-from vaescope.objectives.strengths import in_words
+from vaescope.objectives import in_words
 from vaescope.priors import PRIORS
 from vaescope.regime import (
     Collapse,

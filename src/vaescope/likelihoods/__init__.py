@@ -1,9 +1,14 @@
 """p(x|z): the distribution of an item given its code."""
 
-from vaescope.likelihoods.bernoulli import Bernoulli
-from vaescope.likelihoods.gaussian import Gaussian
-from vaescope.likelihoods.laplace import Laplace
-from vaescope.likelihoods.likelihood import Likelihood, LikelihoodModule
-from vaescope.likelihoods.registry import LIKELIHOODS
+from vaescope.likelihoods.independent import Bernoulli, Gaussian, GaussianDistribution, Laplace
+from vaescope.likelihoods.likelihood import LIKELIHOODS, Likelihood, LikelihoodModule
 
-__all__ = ["LIKELIHOODS", "Bernoulli", "Gaussian", "Laplace", "Likelihood", "LikelihoodModule"]
+__all__ = [
+    "LIKELIHOODS",
+    "Bernoulli",
+    "Gaussian",
+    "GaussianDistribution",
+    "Laplace",
+    "Likelihood",
+    "LikelihoodModule",
+]

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.numerics.distributions import Distribution
-from vaescope.registry import Part
+from vaescope.registry import Part, PartRegistry
 
 
 @runtime_checkable
@@ -27,3 +27,6 @@ class Likelihood(Part, Protocol):
     def module(self, shape: tuple[int, ...]) -> LikelihoodModule:
         """The likelihood of items with this shape, which may have parameters for each of their dimensions."""
         ...
+
+
+LIKELIHOODS: PartRegistry[Likelihood] = PartRegistry("likelihood", "vaescope.likelihoods", Likelihood)

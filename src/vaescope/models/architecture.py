@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from vaescope.checks import is_whole, whole_number
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS, Likelihood
-from vaescope.models.module import LatentModule, Parts
-from vaescope.models.registry import MODELS
+from vaescope.models.module import MODELS, LatentModule, Parts
 from vaescope.nets import INITIALISATIONS, NETS, Net, initialise
 from vaescope.posteriors import POSTERIORS, Posterior
 from vaescope.priors import PRIORS, Prior

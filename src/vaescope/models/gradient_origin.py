@@ -10,9 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.models.forward_pass import ForwardPass
-from vaescope.models.module import LatentModule, Parts
-from vaescope.models.registry import MODELS
+from vaescope.models.latent_model import ForwardPass
+from vaescope.models.module import MODELS, LatentModule, Parts
 from vaescope.nets.net import Shape
 from vaescope.numerics.distributions import Distribution, full_precision, latent_rate
 from vaescope.priors.prior import PriorModule
@@ -53,15 +52,8 @@ class VGON(LatentModule):
         inner_beta = finite_number("inner_beta", inner_beta, at_least=0)
         origin = None if origin is None else whole_number("origin", origin, 1)
         scale = finite_number("scale", scale, above=0)
-        super().__init__(
-            latents,
-            encoder=None,
-            posterior=parts.posterior.head(origin or latents, latents),
-            prior=parts.prior.module(latents),
-            decoder=parts.net.decoder(latents, shape),
-            likelihood=parts.likelihood.module(shape),
-            noise={"origin": latents, "posterior": latents},
-        )
+        streams = {"origin": latents, "posterior": latents}
+        super().__init__(shape, latents, parts, encoder=None, features=origin or latents, noise=streams)
         self.inner_beta, self.origin, self.scale = inner_beta, origin, scale
 
     def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:

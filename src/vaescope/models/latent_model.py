@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.data.conditions import ConditionKind
-from vaescope.models.forward_pass import ForwardPass
 from vaescope.numerics.distributions import Distribution
 from vaescope.priors.prior import PriorModule
+
+
+@dataclass(frozen=True)
+class ForwardPass:
+    """x -> posterior -> z -> likelihood, and the prior (None for a deterministic code)."""
+
+    posterior: Distribution
+    z: Float[Tensor, "batch latents"]
+    likelihood: Distribution
+    prior: Distribution | None
 
 
 @runtime_checkable

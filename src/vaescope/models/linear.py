@@ -13,10 +13,9 @@ from vaescope.checks import finite_number
 from vaescope.data.arrays import from_array
 from vaescope.data.dataset import Dataset
 from vaescope.errors import DataError
-from vaescope.likelihoods.gaussian import GaussianDistribution
+from vaescope.likelihoods import GaussianDistribution
 from vaescope.models.architecture import check_latents
-from vaescope.models.forward_pass import ForwardPass
-from vaescope.models.latent_model import LatentModel
+from vaescope.models.latent_model import ForwardPass, LatentModel
 from vaescope.numerics import linear
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.moments import Moments

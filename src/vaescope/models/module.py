@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from vaescope.data.conditions import checked_condition
 from vaescope.likelihoods.likelihood import Likelihood, LikelihoodModule
-from vaescope.models.forward_pass import ForwardPass
 from vaescope.models.latent_model import LatentModel
-from vaescope.nets.net import Decoder, Encoder, Net
+from vaescope.nets.net import Decoder, Encoder, Net, Shape
 from vaescope.numerics.distributions import DiagonalGaussian, Distribution
 from vaescope.posteriors.posterior import Posterior, PosteriorHead
-from vaescope.priors.prior import Prior, PriorModule
-from vaescope.priors.standard import StandardPrior
+from vaescope.priors.factorised import StandardPrior
+from vaescope.priors.prior import Prior
+from vaescope.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class LatentModule(nn.Module, LatentModel):
     """A `LatentModel` as a torch module made of an encoder, a posterior, a prior, a decoder and a likelihood.
 
     A subclass is built from `(shape, latents, parts)` and its options, and implements `encode` and `forward`. A model
-    without an encoder or a prior has None in its place. A model that decodes in another way implements `LatentModel`.
+    without an encoder has None in its place; a deterministic posterior has no noise and no prior. A model that decodes
+    in another way implements `LatentModel`.
 
     Attributes:
         conditioned_decoder: Whether the decoder takes the condition before z; default: z alone.
@@ -56,23 +57,30 @@ class LatentModule(nn.Module, LatentModel):
 
     def __init__(
         self,
+        shape: Shape,
         latents: int,
+        parts: Parts,
         *,
         encoder: Encoder | None,
-        posterior: PosteriorHead,
-        prior: PriorModule | None,
-        decoder: Decoder,
-        likelihood: LikelihoodModule,
+        features: int,
         noise: Mapping[str, int] | None = None,
-        condition_width: int = 0,
     ) -> None:
-        """Put the modules together; default noise: one stream, 'posterior', with a column for each latent."""
+        """Build the modules after the encoder, which gives `features` numbers to the posterior.
+
+        The default noise is one stream, 'posterior', with a column for each latent.
+        """
         super().__init__()
+        self.condition_width = parts.condition_width
+        deterministic = parts.posterior.deterministic
         # The order of these modules is the order of the parameters in every saved training state.
-        self.encoder, self.posterior, self.prior = encoder, posterior, prior
-        self.decoder, self.likelihood = decoder, likelihood
-        self.condition_width = condition_width
-        self.noise = {"posterior": latents} if noise is None else dict(noise)
+        self.encoder = encoder
+        self.posterior: PosteriorHead = parts.posterior.head(features, latents)
+        self.prior = None if deterministic else parts.prior.module(latents, self.condition_width)
+        self.decoder: Decoder = parts.net.decoder(self.decoder_condition_width + latents, shape)
+        self.likelihood: LikelihoodModule = parts.likelihood.module(shape)
+        if noise is None:
+            noise = {} if deterministic else {"posterior": latents}
+        self.noise = dict(noise)
         self.latent_mask: Tensor
         self.register_buffer("latent_mask", torch.ones(latents), persistent=False)
 
@@ -95,21 +103,7 @@ class LatentModule(nn.Module, LatentModel):
         return found.to(self.latent_mask.dtype)
 
 
-class Variational(LatentModule):
-    """Encoder -> posterior -> z -> decoder -> likelihood, with a prior over z.
-
-    A subclass implements `encode`, where a condition joins the item.
-    """
-
-    encoder: Encoder
-    prior: PriorModule
-
-    def forward(
-        self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> ForwardPass:
-        posterior = self.encode(x, condition)
-        z = posterior.sample(noise["posterior"]) * self.latent_mask
-        return ForwardPass(posterior, z, self.decode(z, condition), self.prior(self.latent_mask, condition))
+MODELS: Registry[type[LatentModule]] = Registry("model", "vaescope.models", LatentModule)
 
 
 def gaussian_prior(model: LatentModel, condition: Tensor | None = None) -> DiagonalGaussian | None:

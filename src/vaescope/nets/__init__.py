@@ -3,8 +3,7 @@
 from vaescope.nets.conv import Conv
 from vaescope.nets.initialise import INITIALISATIONS, initialise
 from vaescope.nets.mlp import ACTIVATIONS, MLP, Affine, FullyConnected
-from vaescope.nets.net import Decoder, Encoder, Net
-from vaescope.nets.registry import NETS
+from vaescope.nets.net import NETS, Decoder, Encoder, Net
 
 __all__ = [
     "ACTIVATIONS",

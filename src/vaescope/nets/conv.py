@@ -12,9 +12,7 @@ from torch import Tensor, nn
 
 from vaescope.errors import ConfigurationError
 from vaescope.nets.convolution import Convolution, Deconvolution
-from vaescope.nets.net import Net, Shape
-from vaescope.nets.registry import NETS
-from vaescope.nets.sizes import check_sizes
+from vaescope.nets.net import NETS, Net, Shape, check_sizes
 
 
 @NETS.register("conv", summary="four convolutions and one dense layer on each side", source="Bonheme, Table C.3")
@@ -50,11 +48,9 @@ class Conv(Net):
             raise ConfigurationError(f"kernels must be even, got {self.kernels}. Use 2 or 4.")
 
     def encoder(self, shape: Shape) -> ConvEncoder:
-        """Image -> features."""
         return ConvEncoder(self, _image(shape))
 
     def decoder(self, inputs: int, shape: Shape) -> ConvDecoder:
-        """Code -> one number for each pixel and channel, for the likelihood."""
         return ConvDecoder(self, inputs, _image(shape))
 
 

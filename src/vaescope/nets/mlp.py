@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.nets.net import Net, Shape
-from vaescope.nets.registry import NETS
-from vaescope.nets.sizes import check_sizes
+from vaescope.nets.net import NETS, Net, Shape, check_sizes
 from vaescope.registry import lookup
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -45,11 +44,9 @@ class MLP(Net):
             lookup(ACTIVATIONS, activation, "activation")
 
     def encoder(self, shape: Shape) -> VectorEncoder:
-        """Item -> features."""
         return VectorEncoder(math.prod(shape), self.encoder_widths, self.encoder_activation)
 
     def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
-        """Code -> one number for each dimension of an item, for the likelihood."""
         return VectorDecoder(inputs, self.decoder_widths, shape, self.decoder_activation)
 
 
@@ -66,11 +63,9 @@ class FullyConnected(Net):
         check_sizes("decoder_widths", self.decoder_widths)
 
     def encoder(self, shape: Shape) -> VectorEncoder:
-        """Item -> features."""
         return VectorEncoder(math.prod(shape), (1200, 1200), "relu")
 
     def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
-        """Code -> one number for each dimension of an item, for the likelihood."""
         return VectorDecoder(inputs, self.decoder_widths, shape, "tanh")
 
 
@@ -82,11 +77,9 @@ class Affine(Net):
     takes_vectors: ClassVar[bool] = True
 
     def encoder(self, shape: Shape) -> VectorEncoder:
-        """Item -> the item as a vector."""
         return VectorEncoder(math.prod(shape), (), "relu")
 
     def decoder(self, inputs: int, shape: Shape) -> VectorDecoder:
-        """Code -> W z + b."""
         return VectorDecoder(inputs, (), shape, "relu")
 
 
@@ -96,7 +89,7 @@ class VectorEncoder(nn.Module):
     def __init__(self, inputs: int, widths: tuple[int, ...], activation: str) -> None:
         super().__init__()
         self.features = widths[-1] if widths else inputs
-        self.layers = hidden_layers((inputs, *widths), activation)
+        self.layers = hidden_layers((inputs, *widths), ACTIVATIONS[activation])
 
     def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch features"]:
         features: Tensor = self.layers(x.flatten(1))
@@ -109,7 +102,7 @@ class VectorDecoder(nn.Module):
     def __init__(self, inputs: int, widths: tuple[int, ...], shape: tuple[int, ...], activation: str) -> None:
         super().__init__()
         self.shape = shape
-        self.layers = hidden_layers((inputs, *widths), activation)
+        self.layers = hidden_layers((inputs, *widths), ACTIVATIONS[activation])
         self.output = nn.Linear((inputs, *widths)[-1], math.prod(shape))
 
     def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch ..."]:
@@ -117,9 +110,9 @@ class VectorDecoder(nn.Module):
         return output
 
 
-def hidden_layers(widths: tuple[int, ...], activation: str) -> nn.Sequential:
+def hidden_layers(widths: tuple[int, ...], activation: Callable[[], nn.Module]) -> nn.Sequential:
     """Affine maps between the widths, each followed by the activation."""
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), lookup(ACTIVATIONS, activation, "activation")()]
+        layers += [nn.Linear(inputs, outputs), activation()]
     return nn.Sequential(*layers)

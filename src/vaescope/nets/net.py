@@ -7,7 +7,9 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.registry import Part
+from vaescope.checks import is_whole
+from vaescope.errors import ConfigurationError
+from vaescope.registry import Part, PartRegistry
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -58,3 +60,12 @@ class Net(Part, Protocol):
     def decoder(self, inputs: int, shape: Shape) -> Decoder:
         """The decoder from `inputs` numbers (the code, after any condition) to items with this shape."""
         ...
+
+
+NETS: PartRegistry[Net] = PartRegistry("net", "vaescope.nets", Net)
+
+
+def check_sizes(name: str, sizes: object) -> None:
+    """Raise an error that names the option unless all sizes are whole numbers of at least 1."""
+    if not isinstance(sizes, tuple) or not all(is_whole(size, 1) for size in sizes):
+        raise ConfigurationError(f"{name} must be whole numbers of at least 1, got {sizes!r}.")

@@ -1,16 +1,20 @@
 """What training minimises: named per-example terms and their weights."""
 
-from vaescope.objectives.annealed import Annealed
-from vaescope.objectives.beta import Beta
-from vaescope.objectives.beta_tc import BetaTC
-from vaescope.objectives.decomposition import Decomposition
-from vaescope.objectives.dip import DIPI, DIPII
-from vaescope.objectives.factor import Factor
-from vaescope.objectives.maximum_entropy import MaximumEntropy
-from vaescope.objectives.objective import Context, Objective, Terms
-from vaescope.objectives.registry import OBJECTIVES
+from vaescope.objectives.aggregate import DIPI, DIPII, Decomposition
+from vaescope.objectives.objective import (
+    OBJECTIVES,
+    Context,
+    Objective,
+    Terms,
+    form,
+    in_words,
+    strengths,
+    strengths_in_use,
+    with_strengths,
+)
+from vaescope.objectives.rate import Annealed, Beta, MaximumEntropy
 from vaescope.objectives.scheduled import ScheduledObjective
-from vaescope.objectives.strengths import form, in_words, strengths, strengths_in_use, with_strengths
+from vaescope.objectives.total_correlation import BetaTC, Factor
 
 __all__ = [
     "DIPI",

@@ -1,7 +1,8 @@
-"""The contract of an objective: named terms for each example, whose weighted sum is the loss."""
+"""The contract of an objective: named terms for each example, whose weighted sum is the loss, and its strengths."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -10,8 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from vaescope.models.forward_pass import ForwardPass
-from vaescope.registry import Part
+from vaescope.models.latent_model import ForwardPass
+from vaescope.registry import Part, PartRegistry
+
+SCHEDULES = ("warm_up", "free_bits")
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,35 @@ class Objective(Part, Protocol):
     def __call__(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
         """The named terms of a batch and their weights."""
         ...
+
+
+OBJECTIVES: PartRegistry[Objective] = PartRegistry("objective", "vaescope.objectives", Objective)
+
+
+def strengths(objective: Objective) -> dict[str, float]:
+    """The fields of the objective that are numbers, by name; the schedules come last."""
+    names = sorted((field.name for field in dataclasses.fields(objective)), key=lambda name: name in SCHEDULES)
+    values = {name: getattr(objective, name) for name in names}
+    return {name: value for name, value in values.items() if type(value) in (int, float)}
+
+
+def form(objective: Objective) -> tuple[object, ...]:
+    """What members of an ensemble must share: the class of the objective and its fields that are not numbers."""
+    numbers = strengths(objective)
+    others = [field.name for field in dataclasses.fields(objective) if field.name not in numbers]
+    return type(objective), *((name, getattr(objective, name)) for name in others)
+
+
+def in_words(objective: Objective) -> str:
+    """The strengths in use as text, for instance 'beta 4, warm_up 100'."""
+    return ", ".join(f"{name} {value:g}" for name, value in strengths_in_use(objective).items())
+
+
+def strengths_in_use(objective: Objective) -> dict[str, float]:
+    """The strengths, without schedules that are off."""
+    return {name: value for name, value in strengths(objective).items() if value or name not in SCHEDULES}
+
+
+def with_strengths(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
+    """The same objective with tensors as its strengths."""
+    return dataclasses.replace(objective, **values)

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.models.forward_pass import ForwardPass
+from vaescope.checks import finite_number
+from vaescope.models.latent_model import ForwardPass
 from vaescope.numerics.distributions import latent_rate
 from vaescope.objectives.objective import Context, Objective, Terms
-from vaescope.objectives.strengths import require
 
 RECONSTRUCTION = "reconstruction"
 
@@ -29,8 +29,14 @@ class ScheduledObjective(Objective):
     free_bits: float | Tensor = 0.0
 
     def __post_init__(self) -> None:
-        require(self, "warm_up", at_least=0)
-        require(self, "free_bits", at_least=0)
+        self.require("warm_up", "free_bits")
+
+    def require(self, *names: str, at_least: float = 0.0) -> None:
+        """Raise an error if one of these strengths is a number that is not finite or below `at_least`."""
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, Tensor):
+                object.__setattr__(self, name, finite_number(name, value, at_least=at_least))
 
     def noise(self, latents: int) -> dict[str, int]:
         """No noise."""

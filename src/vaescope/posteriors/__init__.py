@@ -1,9 +1,6 @@
 """q(z|x): the distribution of the code of an example."""
 
-from vaescope.posteriors.deterministic import Deterministic
-from vaescope.posteriors.diagonal import Diagonal
-from vaescope.posteriors.full import Full
-from vaescope.posteriors.posterior import Posterior, PosteriorHead
-from vaescope.posteriors.registry import POSTERIORS
+from vaescope.posteriors.gaussian import Deterministic, Diagonal, Full
+from vaescope.posteriors.posterior import POSTERIORS, Posterior, PosteriorHead
 
 __all__ = ["POSTERIORS", "Deterministic", "Diagonal", "Full", "Posterior", "PosteriorHead"]

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.numerics.distributions import Distribution
-from vaescope.registry import Part
+from vaescope.registry import Part, PartRegistry
 
 
 @runtime_checkable
@@ -33,3 +33,6 @@ class Posterior(Part, Protocol):
     def head(self, features: int, latents: int) -> PosteriorHead:
         """The head from `features` features to `latents` latents."""
         ...
+
+
+POSTERIORS: PartRegistry[Posterior] = PartRegistry("posterior", "vaescope.posteriors", Posterior)

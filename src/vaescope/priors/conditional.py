@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from vaescope.data.conditions import checked_condition
 from vaescope.errors import ConfigurationError
-from vaescope.nets.sizes import check_sizes
+from vaescope.nets.mlp import hidden_layers
+from vaescope.nets.net import check_sizes
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
-from vaescope.priors.prior import Prior
-from vaescope.priors.registry import PRIORS
+from vaescope.priors.prior import PRIORS, Prior
 
 LEAKY_SLOPE = 0.1
 
@@ -43,7 +43,6 @@ class ConditionalGaussian(Prior):
             raise ConfigurationError(f"learned_mean must be True or False, got {self.learned_mean!r}.")
 
     def module(self, latents: int, condition_width: int = 0) -> ConditionalGaussianPrior:
-        """The prior over `latents` latents given `condition_width` numbers."""
         return ConditionalGaussianPrior(self, latents, condition_width)
 
 
@@ -54,8 +53,9 @@ class ConditionalGaussianPrior(nn.Module):
         super().__init__()
         self.condition_width = condition_width
         widths = (condition_width, *prior.widths, latents)
-        self.mean = _net(widths) if prior.learned_mean else None
-        self.log_variance = _net(widths)
+        activation = partial(nn.LeakyReLU, LEAKY_SLOPE)
+        self.mean = hidden_layers(widths, activation)[:-1] if prior.learned_mean else None
+        self.log_variance = hidden_layers(widths, activation)[:-1]
 
     def forward(
         self, mask: Float[Tensor, "latents"], condition: Float[Tensor, "batch width"] | None = None
@@ -64,10 +64,3 @@ class ConditionalGaussianPrior(nn.Module):
         log_variance = full_precision(self.log_variance(given)) * mask
         mean = torch.zeros_like(log_variance) if self.mean is None else full_precision(self.mean(given)) * mask
         return DiagonalGaussian(mean, log_variance)
-
-
-def _net(widths: tuple[int, ...]) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for inputs, outputs in itertools.pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(LEAKY_SLOPE)]
-    return nn.Sequential(*layers[:-1])

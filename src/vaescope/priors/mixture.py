@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError
 from vaescope.numerics.distributions import DiagonalGaussian, GaussianMixture, full_precision
-from vaescope.priors.prior import Prior
-from vaescope.priors.registry import PRIORS
+from vaescope.priors.prior import PRIORS, Prior, listed
 
 CROSS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
 
@@ -35,36 +34,40 @@ class Mixture(Prior):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        rows = [_numbers("a mean", row) for row in _sequence("means", self.means)]
+        name = "the means of a mixture prior"
+        rows = [
+            [finite_number("a mean of a mixture prior", one) for one in listed(name, row)]
+            for row in listed(name, self.means)
+        ]
         if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
             raise ConfigurationError(
-                "the means of a mixture prior must be one row for each component, all of the same length of at least "
-                f"1, got {self.means!r}."
+                f"{name} must be one row for each component, all of the same length of at least 1, got {self.means!r}."
             )
-        object.__setattr__(self, "means", tuple(rows))
-        for option, name in (("variances", "a variance"), ("weights", "a weight")):
-            value = getattr(self, option)
-            if isinstance(value, tuple | list):
-                object.__setattr__(self, option, self._one_for_each(option, _numbers(name, value, above=0.0)))
-            elif option == "variances":
-                object.__setattr__(self, option, finite_number(f"{name} of a mixture prior", value, above=0))
-            elif value is not None:
-                raise ConfigurationError(f"the weights of a mixture prior must be a list or None, got {value!r}.")
-        if self.weights is not None and not math.isclose(sum(self.weights), 1, abs_tol=1e-6):
-            raise ConfigurationError(
-                f"the weights of a mixture prior must sum to 1, got {self.weights}, which sum to {sum(self.weights):g}."
-            )
+        object.__setattr__(self, "means", tuple(map(tuple, rows)))
+        if isinstance(self.variances, tuple | list):
+            object.__setattr__(self, "variances", self._one_for_each("variances", "a variance", self.variances))
+        else:
+            variance = finite_number("a variance of a mixture prior", self.variances, above=0)
+            object.__setattr__(self, "variances", variance)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", self._one_for_each("weights", "a weight", self.weights))
+            if not math.isclose(sum(self.weights), 1, abs_tol=1e-6):
+                raise ConfigurationError(
+                    f"the weights of a mixture prior must sum to 1, got {self.weights}, which sum to "
+                    f"{sum(self.weights):g}."
+                )
 
-    def _one_for_each(self, option: str, values: tuple[float, ...]) -> tuple[float, ...]:
-        if len(values) != len(self.means):
+    def _one_for_each(self, option: str, one: str, values: object) -> tuple[float, ...]:
+        given = listed(f"the {option} of a mixture prior", values)
+        numbers = tuple(finite_number(f"{one} of a mixture prior", value, above=0) for value in given)
+        if len(numbers) != len(self.means):
             raise ConfigurationError(
                 f"the {option} of a mixture prior must be one for each of its {len(self.means)} means, "
-                f"got {len(values)}."
+                f"got {len(numbers)}."
             )
-        return values
+        return numbers
 
     def module(self, latents: int, condition_width: int = 0) -> MixturePrior:
-        """The prior over `latents` latents."""
         return MixturePrior(self, latents)
 
 
@@ -95,14 +98,3 @@ class MixturePrior(nn.Module):
         if len(means) == 1:
             return DiagonalGaussian(means[0], log_variances[0])
         return GaussianMixture(means, log_variances, torch.log_softmax(full_precision(self.log_weights), 0))
-
-
-def _sequence(name: str, values: object) -> tuple[object, ...]:
-    if not isinstance(values, tuple | list):
-        raise ConfigurationError(f"the {name} of a mixture prior must be a list, got {values!r}.")
-    return tuple(values)
-
-
-def _numbers(name: str, values: object, above: float = -math.inf) -> tuple[float, ...]:
-    given = _sequence(name.partition(" ")[2] + "s", values)
-    return tuple(finite_number(f"{name} of a mixture prior", value, above=above) for value in given)

@@ -7,8 +7,9 @@ from typing import ClassVar, Protocol, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor
 
+from vaescope.errors import ConfigurationError
 from vaescope.numerics.distributions import Distribution
-from vaescope.registry import Part
+from vaescope.registry import Part, PartRegistry
 
 
 @runtime_checkable
@@ -35,3 +36,13 @@ class Prior(Part, Protocol):
     def module(self, latents: int, condition_width: int = 0) -> PriorModule:
         """The prior over `latents` latents, given conditions of `condition_width` numbers."""
         ...
+
+
+PRIORS: PartRegistry[Prior] = PartRegistry("prior", "vaescope.priors", Prior)
+
+
+def listed(name: str, values: object) -> tuple[object, ...]:
+    """The values of an option that takes a list, or an error that names the option."""
+    if not isinstance(values, tuple | list):
+        raise ConfigurationError(f"{name} must be a list of numbers, got {values!r}.")
+    return tuple(values)

@@ -14,9 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.likelihoods.bernoulli import BernoulliLikelihood
-from vaescope.likelihoods.gaussian import GaussianLikelihood
-from vaescope.likelihoods.laplace import LaplaceLikelihood
+from vaescope.likelihoods.independent import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
 from vaescope.models import LatentModule
 from vaescope.nets.conv import ConvDecoder
 from vaescope.nets.convolution import Deconvolution

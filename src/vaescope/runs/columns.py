@@ -18,7 +18,7 @@ NAME_COLUMNS = ("posterior", "prior", "optimiser")  # parts whose names a listin
 INTERVALS = ("log_every", "evaluate_every", "monitor_every")
 PLAN_COLUMNS = ("precision", "evaluation_items", "monitor_items")
 OPTIONAL_COLUMNS = (*NAME_COLUMNS, *PLAN_COLUMNS, "initialisation", "held_out", "split_seed")
-SCHEDULES = ("warm_up", "free_bits")  # as in objectives.strengths, which loads torch; a test compares them
+SCHEDULES = ("warm_up", "free_bits")  # as in objectives.objective, which loads torch; a test compares them
 STEPS = "steps"  # of training; an objective may have an option of the same name
 
 

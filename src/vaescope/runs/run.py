@@ -13,7 +13,7 @@ from vaescope.errors import MissingVariantError, RunError, VaescopeError
 from vaescope.markup import element
 from vaescope.models import LatentModule
 from vaescope.notebook import render_view
-from vaescope.objectives.strengths import strengths_in_use
+from vaescope.objectives import strengths_in_use
 from vaescope.runs.columns import Row
 from vaescope.runs.configuration import Configuration, missing_variants
 from vaescope.runs.ensemble_folder import ensemble_of

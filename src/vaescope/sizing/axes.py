@@ -10,7 +10,7 @@ from typing import Protocol
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.objectives import Objective, strengths
-from vaescope.objectives.strengths import SCHEDULES
+from vaescope.objectives.objective import SCHEDULES
 from vaescope.training import Member
 
 LATENTS = "latents"

@@ -16,8 +16,7 @@ from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Likelihood
 from vaescope.nets import Net
-from vaescope.objectives import OBJECTIVES, Beta, Objective
-from vaescope.objectives.strengths import form
+from vaescope.objectives import OBJECTIVES, Beta, Objective, form
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
 from vaescope.progress import progress_bar

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from vaescope.data import DataLike, Dataset, open_dataset
-from vaescope.objectives.strengths import form
+from vaescope.objectives import form
 from vaescope.runs.fitting import has_failed, is_complete
 from vaescope.runs.measurements import MeasurementSpec, is_measured
 from vaescope.runs.options import FitOptions

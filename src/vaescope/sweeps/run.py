@@ -9,7 +9,7 @@ from pathlib import Path
 from vaescope.data import open_dataset
 from vaescope.errors import NonFiniteError
 from vaescope.notebook import NotebookResult
-from vaescope.objectives.strengths import form
+from vaescope.objectives import form
 from vaescope.progress import progress_bar
 from vaescope.runs.columns import Row, drop_constant_settings
 from vaescope.runs.measurements import measure

@@ -1,17 +1,42 @@
-"""q(z|x) = N(mean(x), A(x) A(x)^T): the posterior of beta-VAE_Sigma, with a full covariance (Rolinek, section 5.1)."""
+"""Gaussian posteriors with a diagonal or a full covariance, and their limit without noise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.numerics.distributions import FullGaussian, full_precision
-from vaescope.posteriors.posterior import Posterior
-from vaescope.posteriors.registry import POSTERIORS
+from vaescope.numerics.distributions import DiagonalGaussian, FullGaussian, Point, full_precision
+from vaescope.posteriors.posterior import POSTERIORS, Posterior
+
+
+@POSTERIORS.register("diagonal", summary="independent Gaussians", source="Bonheme, section 3.3")
+@dataclass(frozen=True)
+class Diagonal(Posterior):
+    """A Gaussian with a diagonal covariance."""
+
+    def head(self, features: int, latents: int) -> DiagonalHead:
+        return DiagonalHead(features, latents)
+
+
+class DiagonalHead(nn.Module):
+    """Two affine heads, one for the mean and one for the log-variance.
+
+    Latents outside the mask are N(0, 1), as in a standard prior, so their rate is 0.
+    """
+
+    def __init__(self, features: int, latents: int) -> None:
+        super().__init__()
+        self.mean = nn.Linear(features, latents)
+        self.log_variance = nn.Linear(features, latents)
+
+    def forward(self, features: Float[Tensor, "batch features"], mask: Float[Tensor, "latents"]) -> DiagonalGaussian:
+        mean, log_variance = full_precision(self.mean(features)), full_precision(self.log_variance(features))
+        return DiagonalGaussian(mean * mask, log_variance * mask)
 
 
 @POSTERIORS.register("full", summary="a Gaussian with a full covariance", source="Rolinek et al., section 5.1")
@@ -20,7 +45,6 @@ class Full(Posterior):
     """A Gaussian with a full covariance, given by its Cholesky factor."""
 
     def head(self, features: int, latents: int) -> FullHead:
-        """Features -> posterior."""
         return FullHead(features, latents)
 
 
@@ -60,3 +84,25 @@ class SquareLinear(nn.Module):
         square = F.linear(features, self.weight.flatten(0, 1), self.bias.flatten())
         matrix: Tensor = square.unflatten(-1, tuple(self.bias.shape))
         return matrix
+
+
+@POSTERIORS.register("deterministic", summary="a point", source="Bonheme, figure 8.6")
+@dataclass(frozen=True)
+class Deterministic(Posterior):
+    """A point; no noise, no rate."""
+
+    deterministic: ClassVar[bool] = True
+
+    def head(self, features: int, latents: int) -> DeterministicHead:
+        return DeterministicHead(features, latents)
+
+
+class DeterministicHead(nn.Module):
+    """One affine head."""
+
+    def __init__(self, features: int, latents: int) -> None:
+        super().__init__()
+        self.mean = nn.Linear(features, latents)
+
+    def forward(self, features: Float[Tensor, "batch features"], mask: Float[Tensor, "latents"]) -> Point:
+        return Point(full_precision(self.mean(features)) * mask)

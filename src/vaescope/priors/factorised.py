@@ -1,4 +1,4 @@
-"""p(z) = N(0, diag(variance)) with variances of a fixed mean: the non-isotropic priors of Mathieu, section 6.1."""
+"""Priors under which latents are independent: N(0, 1), other variances, heavy tails, sparse."""
 
 from __future__ import annotations
 
@@ -12,13 +12,37 @@ from torch import Tensor, nn
 from vaescope.checks import finite_number
 from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, LatentError
-from vaescope.numerics.distributions import DiagonalGaussian, full_precision
+from vaescope.numerics.distributions import (
+    DiagonalGaussian,
+    ScaleMixture,
+    StudentProduct,
+    full_precision,
+    log_normaliser,
+    quantile_table,
+)
 from vaescope.numerics.moments import Moments
-from vaescope.priors.prior import Prior
-from vaescope.priors.registry import PRIORS
+from vaescope.priors.prior import PRIORS, Prior, listed
 
 KINDS = ("isotropic", "fixed", "learned")
 CHUNK_ITEMS = 1024
+MIN_DEGREES = 0.5  # with fewer, samples overflow single precision
+
+
+@PRIORS.register("standard", summary="N(0, I)", source="Bonheme, eq. 2.19")
+@dataclass(frozen=True)
+class Standard(Prior):
+    """Zero mean, unit variance."""
+
+    def module(self, latents: int, condition_width: int = 0) -> StandardPrior:
+        return StandardPrior()
+
+
+class StandardPrior(nn.Module):
+    """Has no parameters."""
+
+    def forward(self, mask: Float[Tensor, "latents"], condition: Tensor | None = None) -> DiagonalGaussian:
+        zero = torch.zeros_like(mask)
+        return DiagonalGaussian(zero, zero)
 
 
 @PRIORS.register("anisotropic", summary="diagonal; variances fixed or learned", source="Mathieu et al., section 6.1")
@@ -45,8 +69,8 @@ class Anisotropic(Prior):
                 f"the kind of an anisotropic prior must be one of {', '.join(KINDS)}, got {self.kind!r}."
             )
         if self.log_variance is not None:
-            name = "a log_variance of an anisotropic prior"
-            numbers = tuple(finite_number(name, value) for value in _sequence(self.log_variance))
+            given = listed("the log_variance of an anisotropic prior", self.log_variance)
+            numbers = tuple(finite_number("a log_variance of an anisotropic prior", value) for value in given)
             object.__setattr__(self, "log_variance", numbers)
         if self.kind == "isotropic" and self.log_variance is not None:
             raise ConfigurationError(
@@ -60,7 +84,6 @@ class Anisotropic(Prior):
             )
 
     def module(self, latents: int, condition_width: int = 0) -> AnisotropicPrior:
-        """The prior over `latents` latents."""
         if self.log_variance is None:
             return AnisotropicPrior(torch.zeros(latents), self.scale, self.kind == "learned")
         if len(self.log_variance) < latents:
@@ -92,6 +115,79 @@ class AnisotropicPrior(nn.Module):
         return DiagonalGaussian(torch.zeros_like(values), torch.where(used, log_share + log_mean, 0.0))
 
 
+@PRIORS.register("student_t", summary="a product of Student-t", source="Mathieu et al., section 6.1")
+@dataclass(frozen=True)
+class StudentT(Prior):
+    """Unit scale and the same degrees of freedom in each latent; for many degrees it is close to N(0, 1)."""
+
+    degrees: float = 5.0
+
+    def __post_init__(self) -> None:
+        name = "the degrees of freedom of a Student-t prior"
+        object.__setattr__(self, "degrees", finite_number(name, self.degrees, at_least=MIN_DEGREES))
+
+    def module(self, latents: int, condition_width: int = 0) -> StudentPrior:
+        return StudentPrior(self.degrees)
+
+
+class StudentPrior(nn.Module):
+    """Has no parameters; holds the table that turns normal noise into Student-t noise."""
+
+    table: Tensor
+
+    def __init__(self, degrees: float) -> None:
+        super().__init__()
+        self.degrees, self.log_constant = degrees, log_normaliser(degrees)
+        self.register_buffer("table", quantile_table(degrees), persistent=False)
+
+    def forward(self, mask: Float[Tensor, "latents"], condition: Tensor | None = None) -> StudentProduct:
+        return StudentProduct(full_precision(mask), self.degrees, self.log_constant, full_precision(self.table))
+
+
+@PRIORS.register("sparse", summary="each latent near 0 (off) or N(0, 1) (on)", source="Mathieu et al., section 6.3")
+@dataclass(frozen=True)
+class Sparse(Prior):
+    """Each latent is near 0 (off) with probability gamma; gamma = 0 is the standard prior.
+
+    Attributes:
+        gamma: Probability that a latent is off.
+        variance: Variance of a latent that is off. The paper has .05; its code uses .05 as the standard deviation,
+            which is a variance of 0.0025.
+    """
+
+    gamma: float = 0.8
+    variance: float = 0.05
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", finite_number("gamma of a sparse prior", self.gamma, at_least=0))
+        object.__setattr__(self, "variance", finite_number("the variance of a sparse prior", self.variance, above=0))
+        if self.gamma > 1:
+            raise ConfigurationError(f"gamma of a sparse prior must be between 0 and 1, got {self.gamma}.")
+
+    def module(self, latents: int, condition_width: int = 0) -> SparsePrior:
+        return SparsePrior(self)
+
+
+class SparsePrior(nn.Module):
+    """Has no parameters."""
+
+    log_weights: Tensor
+
+    def __init__(self, prior: Sparse) -> None:
+        super().__init__()
+        self.gamma, self.log_variance = prior.gamma, math.log(prior.variance)
+        self.register_buffer("log_weights", torch.tensor([prior.gamma, 1 - prior.gamma]).log(), persistent=False)
+
+    def forward(
+        self, mask: Float[Tensor, "latents"], condition: Tensor | None = None
+    ) -> ScaleMixture | DiagonalGaussian:
+        off, on = self.log_variance * full_precision(mask), torch.zeros_like(full_precision(mask))
+        if self.gamma in (0, 1):
+            return DiagonalGaussian(on, off if self.gamma else on)
+        # Normalised in this precision, because a rounding error would count for every latent.
+        return ScaleMixture(torch.stack([off, on]), torch.log_softmax(full_precision(self.log_weights), 0))
+
+
 def principal_log_variances(data: Dataset, latents: int) -> tuple[float, ...]:
     """The logs of the leading principal variances of the data, largest first: a `log_variance` for `Anisotropic`.
 
@@ -107,9 +203,3 @@ def principal_log_variances(data: Dataset, latents: int) -> tuple[float, ...]:
             f"directions, got {directions}. Choose fewer latents."
         )
     return tuple(values[:latents].log().tolist())
-
-
-def _sequence(values: object) -> tuple[object, ...]:
-    if not isinstance(values, tuple | list):
-        raise ConfigurationError(f"the log_variance of an anisotropic prior must be a list of numbers, got {values!r}.")
-    return tuple(values)
