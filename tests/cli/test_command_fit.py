@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 import vaescope
 from vaescope import cli
-from vaescope.cli.parts import PartOptions, numbers
-from vaescope.cli.tables import print_json, print_table
+from vaescope.cli.options import TrainingFlags, numbers
+from vaescope.cli.output import print_json, print_table
 from vaescope.errors import ConfigurationError
 
 RUNNER = CliRunner()
@@ -233,12 +233,13 @@ def test_lists_are_read_as_numbers() -> None:
 
 
 def test_settings_are_read_as_json_or_else_as_text() -> None:
-    given = PartOptions.parse(["net.kernels=[4,4]", "net.name=a=b", "likelihood.learned=true", "data.items=3"])
-    assert given.of("net") == {"kernels": [4, 4], "name": "a=b"}
-    assert given.of("likelihood") == {"learned": True}
-    assert given.of("data") == {"items": 3}
+    settings = ["net.kernels=[4,4]", "net.name=a=b", "likelihood.learned=true", "data.items=3"]
+    tables = TrainingFlags(settings=settings).tables
+    assert tables["net"] == {"kernels": [4, 4], "name": "a=b"}
+    assert tables["likelihood"] == {"learned": True}
+    assert tables["data"] == {"items": 3}
     with pytest.raises(ConfigurationError, match="kernels=3"):
-        PartOptions.parse(["kernels=3"])
+        TrainingFlags(settings=["kernels=3"]).keywords()
 
 
 def test_numbers_without_a_word_in_json_become_null(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vaescope.cli.widths import MAX_UNBROKEN_WORD, PLAIN_PADDING, RULED_PADDING, layout
+from vaescope.cli.output import MAX_UNBROKEN_WORD, PLAIN_PADDING, RULED_PADDING, layout
 from vaescope.objectives import Beta
 from vaescope.runs import FitOptions, Run, fit_many
 from vaescope.training import Member

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vaescope.cli import options
+from vaescope.cli.diagnose import print_cards
+from vaescope.cli.output import check_file, print_json, print_rows, print_table
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def compare(
@@ -22,9 +28,6 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Compare models: size, loss, latent types, and the similarity of each pair."""
-    from vaescope.cli.diagnose import print_cards
-    from vaescope.cli.files import check_file
-    from vaescope.cli.tables import columns_of, print_json, print_table
     from vaescope.diagnosis import compare as compare_subjects
 
     check_file(plot)
@@ -40,17 +43,17 @@ def compare(
         print_json(found.plain())
         return
     print_cards(f"{found.summary()}.", found.cards)
-    rows = found.rows()
-    names = columns_of(rows)
-    print_table(names, [[row.get(name) for name in names] for row in rows])
-    matrix = [[name, *(f"{value:.3f}" for value in row)] for name, row in zip(found.names, found.matrix, strict=True)]
-    print_table([measure, *found.names], matrix)
+    print_rows(found.rows())
+    print_table([measure, *found.names], _matrix_rows(found.names, found.matrix))
     if found.layers is not None:
-        cells = zip(found.layers.rows, found.layers.matrix, strict=True)
         print_table(
             [f"layers of {found.names[0]}", *found.layers.columns],
-            [[name, *(f"{value:.3f}" for value in row)] for name, row in cells],
+            _matrix_rows(found.layers.rows, found.layers.matrix),
             title=f"Compared with the layers of {found.names[1]}",
         )
     if plot is not None:
         print(f"plot: {plot}")
+
+
+def _matrix_rows(names: Sequence[str], matrix: np.ndarray) -> list[list[str]]:
+    return [[name, *(f"{value:.3f}" for value in row)] for name, row in zip(names, matrix, strict=True)]

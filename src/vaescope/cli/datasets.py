@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vaescope.cli import options
+from vaescope.cli.output import print_json, print_rows
 
 
 def datasets(json: options.Json = False) -> None:
@@ -10,7 +11,6 @@ def datasets(json: options.Json = False) -> None:
 
     Your own data need no name: pass the path of a .npy, .npz or .csv file, or of a folder of images.
     """
-    from vaescope.cli.tables import print_json, print_table
     from vaescope.data import DATASETS
 
     rows = [
@@ -27,6 +27,4 @@ def datasets(json: options.Json = False) -> None:
     if json:
         print_json(rows)
     else:
-        print_table(
-            list(rows[0]), [list(row.values()) for row in rows], first=("name", "where", "what", "items", "shape")
-        )
+        print_rows(rows, first=("name", "where", "what", "items", "shape"))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vaescope.cli import options
-from vaescope.cli.parts import names
+from vaescope.cli.options import names
+from vaescope.cli.output import print_json, print_rows, print_table
 
 if TYPE_CHECKING:
     from vaescope.diagnosis import Card
@@ -49,7 +50,6 @@ def diagnose(
     A file of codes holds mean and variance (or log_variance), items x latents, from any model; in a .csv file the
     columns are named mean_0, variance_0, mean_1, ...
     """
-    from vaescope.cli.tables import print_json, print_table
     from vaescope.diagnosis import diagnose as diagnose_subject
 
     found = diagnose_subject(
@@ -71,7 +71,7 @@ def diagnose(
         print_table(SCORED, [_scored(score) for score in found.scores])
     rows = found.rows()
     shown = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
-    print_table(shown, [[row[name] for name in shown] for row in rows])
+    print_rows(rows, shown)
 
 
 def _scored(score: Score) -> list[object]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from vaescope.cli import options
+from vaescope.cli.output import print_json, print_rows
 
 
 def export(
@@ -25,7 +26,6 @@ def export(
 
     Both files are checked against PyTorch before they are written. Needs `pip install 'vaescope[onnx]'`.
     """
-    from vaescope.cli.tables import print_json, print_rows
     from vaescope.runs.exporting import export as export_run
 
     found = export_run(run, output, data=data, check_items=check_items, runs=runs)

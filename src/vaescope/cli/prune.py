@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from vaescope.cli import options
-from vaescope.cli.parts import numbers
+from vaescope.cli.options import numbers
+from vaescope.cli.output import print_json, print_rows, runs_option
 
 KEEP = "Latents to keep: used (all but passive), active (all but passive and mixed), or numbers such as 0,3,5."
 
@@ -28,21 +27,15 @@ def prune(
 
     Removed latents are fixed at their mean. Nothing is trained, and the original run does not change.
     """
-    from vaescope.cli.tables import print_json, print_rows
     from vaescope.runs.pruning import prune as prune_run
-    from vaescope.runs.store import DEFAULT_FOLDER
 
-    found = prune_run(run, data, keep=_kept(keep), alpha=alpha, items=items, seed=seed, runs=runs)
+    # A keyword, or the numbers of latents.
+    kept = numbers("keep", keep, int) if keep[:1].isdecimal() or keep[:1] == "-" else keep
+    found = prune_run(run, data, keep=kept, alpha=alpha, items=items, seed=seed, runs=runs)
     if json:
         print_json(found.plain())
         return
     print(found.summary())
     print_rows(found.rows())
-    folder = str(found.run.path.parent)
-    where = "" if folder == DEFAULT_FOLDER else f" --runs {shlex.quote(folder)}"
+    where = runs_option(str(found.run.path.parent))
     print(f"saved in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
-
-
-def _kept(keep: str) -> str | Sequence[int]:
-    """A keyword, or the numbers of latents."""
-    return numbers("keep", keep, int) if keep[:1].isdecimal() or keep[:1] == "-" else keep

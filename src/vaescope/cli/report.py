@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from vaescope.cli import options
-from vaescope.cli.parts import names
+from vaescope.cli.options import names
+from vaescope.cli.output import check_file, print_json
 
 
 def report(
@@ -27,8 +28,6 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write an HTML report: verdict, table of latents, sliders that decode in the browser, plots. Works offline."""
-    from vaescope.cli.files import check_file
-    from vaescope.cli.tables import print_json
     from vaescope.reporting import report as write_report
 
     check_file(output)

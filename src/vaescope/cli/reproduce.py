@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vaescope.checks import finite_number
+from vaescope.cli import options
+from vaescope.cli.output import print_json, print_rows
+from vaescope.cli.sweep import engine_options
+from vaescope.errors import ConfigurationError
+from vaescope.registry import lookup
+
 if TYPE_CHECKING:
     from vaescope.studies import Reproduction, StudyPlan
+    from vaescope.studies.context import SettingsOptions
 
 MAX_SHOWN_ROWS = 40  # on a terminal; files and --json have all
 UNFINISHED = 3  # the exit code when pieces are left to do
@@ -52,28 +61,25 @@ def reproduce(
             "are verified and copied into the first. Default: results in the folder of runs."
         ),
     ] = None,
-    runs: Annotated[str, typer.Option(help="Folder of runs.")] = "runs",
+    runs: options.Runs = "runs",
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
-    device: Annotated[str | None, typer.Option(help="cpu or cuda. Default: cuda if available.")] = None,
+    device: options.Device = None,
     engine: Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of a ray cluster: auto, or host:port.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Output JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Train what is missing of a study, measure it, and compare our numbers with the published ones.
 
     Reuses finished runs and results, and resumes interrupted ones.
     """
-    from vaescope.cli.sweep import engine_options
-    from vaescope.cli.tables import print_json
-    from vaescope.errors import ConfigurationError
-    from vaescope.registry import lookup
     from vaescope.studies import STUDIES, StudySettings, StudyUnfinished, parse_share
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
-    from vaescope.studies.pages.page import make_output, write_study
+    from vaescope.studies.pages import make_output, write_study
 
     if list_all:
-        _print_list(json)
+        known = [{"name": study.name, "source": study.source, "question": study.question} for study in STUDIES.values()]
+        (print_json if json else print_rows)(known)
         return
     if not names:
         raise ConfigurationError("name a study to reproduce, or ask for all names with --list.")
@@ -82,7 +88,7 @@ def reproduce(
         lookup(STUDIES, name, "study")
     if piece is not None:
         parse_share(piece)
-    options: dict[str, Any] = {
+    chosen: SettingsOptions = {
         "seeds": seeds,
         "share": _shares(share or []),
         "data": tuple(data or ()),
@@ -92,20 +98,22 @@ def reproduce(
         "engine": engine,
         "engine_options": engine_options(engine, address=address),
     }
-    StudySettings(scale, **options)
+    StudySettings(scale, **chosen)
     if plan:
-        _print_plans([plan_study(name, scale, piece=piece, **options) for name in names], json)
+        _print_plans([plan_study(name, scale, piece=piece, **chosen) for name in names], json)
         return
     make_output(output)
-    printed: list[dict[str, Any]] = []
+    printed: list[dict[str, object]] = []
     unfinished: list[StudyUnfinished] = []
-    budget = _Budget(minutes)
+    end = None if minutes is None else time.monotonic() + 60 * finite_number("minutes", minutes, above=0)
     try:
         for name in names:
+            # All studies share the minutes; next to nothing is left when they are used up.
+            left = None if end is None else max(1e-6, (end - time.monotonic()) / 60)
             try:
-                found = reproduce_study(name, scale, minutes=budget.left(), piece=piece, **options)
-            except StudyUnfinished as left:
-                unfinished.append(left)
+                found = reproduce_study(name, scale, minutes=left, piece=piece, **chosen)
+            except StudyUnfinished as stopped:
+                unfinished.append(stopped)
                 continue
             files = {kind: str(path) for kind, path in write_study(found, output).items()}
             printed.append({**found.plain(), "files": files})
@@ -121,26 +129,8 @@ def reproduce(
         raise typer.Exit(UNFINISHED)
 
 
-class _Budget:
-    """The minutes of one command, shared by its studies."""
-
-    def __init__(self, minutes: float | None) -> None:
-        import time
-
-        from vaescope.checks import finite_number
-
-        self._clock = time.monotonic
-        self._end = None if minutes is None else self._clock() + 60 * finite_number("minutes", minutes, above=0)
-
-    def left(self) -> float | None:
-        """Minutes that are left; next to nothing when they are used up."""
-        return None if self._end is None else max(1e-6, (self._end - self._clock()) / 60)
-
-
 def _shares(given: list[str]) -> float | dict[str, float]:
     """One number for all data, or one for each by name."""
-    from vaescope.errors import ConfigurationError
-
     must = "--share must be one number such as 0.1, or one for each set of data as NAME=0.1"
     try:
         if len(given) == 1 and "=" not in given[0]:
@@ -154,40 +144,22 @@ def _shares(given: list[str]) -> float | dict[str, float]:
     return dict(pairs) or 1.0
 
 
-def _print_list(json: bool) -> None:
-    from vaescope.cli.tables import print_json, print_table
-    from vaescope.studies import STUDIES
-
-    rows = [{"name": study.name, "source": study.source, "question": study.question} for study in STUDIES.values()]
-    if json:
-        print_json(rows)
-        return
-    print_table(["name", "source", "question"], [list(row.values()) for row in rows])
-
-
 def _print_plans(plans: list[StudyPlan], json: bool) -> None:
-    from vaescope.cli.tables import columns_of, print_json, print_table
-
     if json:
         print_json([plan.plain() for plan in plans])
         return
     for plan in plans:
-        rows = plan.rows()
-        if rows:
-            names = columns_of(rows)
-            print_table(names, [[row.get(name) for name in names] for row in rows], title=plan.study)
+        if plan.pieces:
+            print_rows(plan.rows(), title=plan.study)
         print(f"{plan.summary()}.")
 
 
 def _print_study(found: Reproduction, files: dict[str, str]) -> None:
-    from vaescope.cli.tables import columns_of, print_table
-    from vaescope.studies.pages.page import rows_for_people
+    from vaescope.studies.pages import rows_for_people
 
     rows = rows_for_people(found.rows())
-    names = columns_of(rows)
     if rows:
-        table = [[row.get(name) for name in names] for row in rows[:MAX_SHOWN_ROWS]]
-        print_table(names, table, title=found.study.name)
+        print_rows(rows[:MAX_SHOWN_ROWS], title=found.study.name)
     if len(rows) > MAX_SHOWN_ROWS:
         print(f"{len(rows) - MAX_SHOWN_ROWS} more rows are in {files['csv']}")
     print(f"{found.summary()}.")

@@ -12,8 +12,17 @@ from typing import Annotated
 import typer
 
 from vaescope.cli import options
-from vaescope.cli.tables import Row
+from vaescope.cli.output import (
+    Row,
+    check_file,
+    print_json,
+    print_rows,
+    print_runs,
+    print_table,
+    write_csv,
+)
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.tables import columns_of
 
 MAX_PRINTED_ROWS = 40
 HIDDEN_COLUMNS = ("items", "likelihood", "batch", "train_gradient_norm")  # shown only on request
@@ -48,7 +57,6 @@ def runs(
         # Options before the subcommand apply to it, too.
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
-    from vaescope.cli.tables import columns_of, print_json
     from vaescope.runs.columns import drop_constant_settings
     from vaescope.runs.listing import check_columns, select_rows
     from vaescope.runs.rows import read_rows
@@ -58,7 +66,10 @@ def runs(
     files = _files(csv, parquet)
     rows = read_rows(Path(folder))
     found = select_rows(rows, _conditions(where or []), sort)
-    names = columns_of(drop_constant_settings(found[:limit] or rows)) if columns is None else _names(columns)
+    if columns is None:
+        names = columns_of(drop_constant_settings(found[:limit] or rows))
+    else:
+        names = list(dict.fromkeys(name.strip() for name in columns.split(",")))
     check_columns(rows, names, "--columns")
     if files and not names:
         raise RunError(f"No runs in {folder} to write. Train one first with `vaescope fit`.")
@@ -90,14 +101,8 @@ def _refuse(options: dict[str, object], subcommand: str) -> None:
         )
 
 
-def _names(columns: str) -> list[str]:
-    """The names of a comma-separated list, without repetitions."""
-    return list(dict.fromkeys(name.strip() for name in columns.split(",")))
-
-
 def _files(csv: str | None, parquet: str | None) -> list[tuple[Path, WriteTable]]:
     """The files to write and the functions that write them; an unwritable file is an error."""
-    from vaescope.cli.files import check_file, write_csv
     from vaescope.runs.queries import write_parquet
 
     if csv is not None and parquet is not None and os.path.realpath(csv) == os.path.realpath(parquet):
@@ -142,20 +147,14 @@ def _print_searches(folder: Path) -> None:
 
 def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: int) -> None:
     """Print a table of the first runs, and how to see the others."""
-    from vaescope.cli.run_tables import print_runs
-    from vaescope.cli.tables import columns_of, print_table
     from vaescope.runs.columns import drop_constant_settings
 
     more = "choose with --columns, or write all with --csv"
     if asked is None:
-        print_runs(
-            found[:most],
-            [name for name in columns_of(drop_constant_settings(found)) if name not in HIDDEN_COLUMNS],
-            folder,
-            more,
-        )
+        names = [name for name in columns_of(drop_constant_settings(found)) if name not in HIDDEN_COLUMNS]
+        print_runs(found[:most], names, folder, more)
     else:
-        print_table(asked, [[row.get(name) for name in asked] for row in found[:most]], more=more)
+        print_rows(found[:most], asked, more=more)
     if len(found) > most:
         print(f"{len(found) - most} more of {len(found)}: --all shows them, --where filters, --csv writes all")
 
@@ -167,7 +166,6 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show one run: configuration, measurements, history, and the error of a failed run."""
-    from vaescope.cli.tables import columns_of, print_json, print_table
     from vaescope.runs import Store, summary
     from vaescope.runs.rows import measured_values
 
@@ -179,8 +177,7 @@ def show(
     reason = {} if failure is None else {"failure": failure["error"]}
     print_table(["", found.id], {**summary(found), **reason, **measurements}.items())
     history = [row for row in found.history if row["split"] == "test"] or found.history
-    names = columns_of(history)
-    print_table(names, [[row.get(name) for name in names] for row in history], title="history")
+    print_rows(history, title="history")
     print(f"folder {found.path}")
 
 
@@ -191,7 +188,6 @@ def sql(
     json: options.Json = False,
 ) -> None:
     """Query runs with SQL, for example: SELECT latents, avg(test_loss) FROM runs GROUP BY latents"""
-    from vaescope.cli.tables import print_json, print_table
     from vaescope.runs.queries import query as run_query
 
     names, rows = run_query(Path(folder), query)

@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vaescope.cli import options
+from vaescope.cli.output import (
+    Row,
+    check_file,
+    is_outcome,
+    measured_names,
+    print_json,
+    print_rows,
+    print_runs,
+    varies,
+    write_csv,
+)
+from vaescope.errors import ConfigurationError
+from vaescope.tables import columns_of
 
 if TYPE_CHECKING:
-    from vaescope.cli.tables import Row
     from vaescope.sweeps.run import SweepPlan
 
 MAX_PRINTED_ROWS = 40  # files and --json have all
@@ -36,8 +48,6 @@ def sweep(
     json: options.Json = False,
 ) -> None:
     """Train and measure a grid of runs, and show the results. Reuses finished runs and resumes interrupted ones."""
-    from vaescope.cli.files import check_file, write_csv
-    from vaescope.cli.tables import columns_of, print_json
     from vaescope.sweeps.run import plan_sweep, run_sweep
     from vaescope.sweeps.toml import read_sweep
 
@@ -58,8 +68,6 @@ def sweep(
 
 
 def _print_plan(planned: SweepPlan, json: bool) -> None:
-    from vaescope.cli.tables import print_json, print_rows
-
     rows = planned.rows()
     if json:
         print_json({"summary": planned.summary(), "jobs": rows})
@@ -72,7 +80,6 @@ def _print_plan(planned: SweepPlan, json: bool) -> None:
 
 def _print_sweep(rows: list[Row], runs: str) -> None:
     """Print the varying settings and the results, the failed runs, and how to query further."""
-    from vaescope.cli.run_tables import print_runs
     from vaescope.runs.record import FAILED
 
     print_runs(rows[:MAX_PRINTED_ROWS], _printed_columns(rows, Path(runs)), Path(runs), "--csv writes all")
@@ -85,9 +92,6 @@ def _print_sweep(rows: list[Row], runs: str) -> None:
 
 def _printed_columns(rows: list[Row], runs: Path) -> list[str]:
     """The columns to print: settings that vary and all measurements."""
-    from vaescope.cli.run_tables import is_outcome, measured_names, varies
-    from vaescope.cli.tables import columns_of
-
     names, measured = columns_of(rows), measured_names(rows, runs)
     # Values on held-out items say more than those on training items.
     hidden = "train_" if any(name.startswith("test_") for name in names) else "train_gradient_norm"
@@ -98,7 +102,6 @@ def _printed_columns(rows: list[Row], runs: Path) -> list[str]:
 
 def engine_options(name: str, *, workers: int | None = None, address: str | None = None) -> dict[str, Any]:
     """The options that were given; options of another engine are an error."""
-    from vaescope.errors import ConfigurationError
     from vaescope.sweeps.engines import get_engine
 
     get_engine(name)

@@ -1,0 +1,218 @@
+"""What commands print and write: tables that fit the terminal, JSON, CSV, and files that can be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from vaescope.checks import without_infinities
+from vaescope.errors import ConfigurationError
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
+from vaescope.tables import columns_of, csv_text, text
+
+PIPE_WIDTH = 100_000  # characters; wider than any table
+MAX_UNBROKEN_WORD = 24  # characters; longer words, such as paths, continue on the next line
+RULED_PADDING, PLAIN_PADDING = 3, 1  # characters per column, with and without lines between columns
+SHOW_ALL = "`| less -S` shows all"  # a pipe has no width
+# Columns of runs to show in addition to the settings that vary, the most important first.
+PRIORITY_COLUMNS = ("test_loss", "status", "latents", "seed", "step", "data", "objective", "model")
+
+Row = dict[str, object]
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document."""
+    print(json.dumps(without_infinities(_plain(value)), indent=2, default=str, allow_nan=False))
+
+
+def _plain(value: object) -> object:
+    """Values of a database as JSON has them: decimals as numbers, unusual keys as text."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str | int | None) else str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, object]],
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    *,
+    first: Sequence[str] = (),
+    more: str = SHOW_ALL,
+) -> None:
+    """Print the named columns of rows (default: all) as `print_table` does."""
+    names = columns_of(rows) if names is None else names
+    print_table(names, [[row.get(name) for name in names] for row in rows], title, first=first, more=more)
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str | None = None,
+    *,
+    first: Sequence[str] = (),
+    more: str = SHOW_ALL,
+) -> None:
+    """Print a table: on a terminal the columns that fit, in a pipe all of them.
+
+    Args:
+        first: Columns to show first where not all fit, the most important first.
+        more: How to see the columns that do not fit.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    names, cells = [str(column) for column in columns], [[text(value) for value in row] for row in rows]
+    on_terminal = sys.stdout.isatty()
+    # Brackets and colons in the user's own words are not markup.
+    console = Console(width=None if on_terminal else PIPE_WIDTH, markup=False, emoji=False, highlight=False)
+    table = Table(title=title, title_justify="left", header_style="bold")
+    shown: Sequence[int] = range(len(names))
+    if on_terminal:
+        order = sorted(shown, key=lambda place: [*first, *names].index(names[place]))
+        columns_of_text = [[name, *(row[place] for row in cells)] for place, name in enumerate(names)]
+        found = layout(columns_of_text, console.width, order)
+        shown = found.shown
+        if not found.ruled:
+            table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, 0
+        for place, width in zip(shown, found.widths, strict=True):
+            table.add_column(names[place], width=width, overflow="fold")
+    else:
+        for name in names:
+            table.add_column(name)
+    for row in cells:
+        table.add_row(*(row[place] for place in shown))
+    console.print(table)
+    left_out = len(names) - len(shown)
+    if left_out:
+        print(f"{left_out} {'column' if left_out == 1 else 'columns'} not shown: {more}")
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The positions of the visible columns, their widths, and whether lines separate them."""
+
+    shown: tuple[int, ...]
+    widths: tuple[int, ...]
+    ruled: bool
+
+
+def layout(columns: Sequence[Sequence[str]], room: int, order: Sequence[int]) -> TableLayout:
+    """Choose the columns that fit into `room` characters, by priority.
+
+    A column is at least as wide as its longest word. Lines between columns are dropped before any column is.
+
+    Args:
+        columns: Header and cells of each column.
+        room: Width of the terminal in characters.
+        order: Positions of the columns, the most important first.
+    """
+    natural = [min(max(1, *map(_width, column)), room) for column in columns]
+    words = [max(_width(word) for text in column for word in [*text.split(), ""]) for column in columns]
+    least = [min(wide, max(1, word), MAX_UNBROKEN_WORD) for wide, word in zip(natural, words, strict=True)]
+    shown, within = list(range(len(columns))), room - (RULED_PADDING * len(columns) + 1)
+    ruled = sum(least) <= within
+    if not ruled:
+        shown = []
+        for column in order:
+            if not shown or sum(least[one] + PLAIN_PADDING for one in (*shown, column)) - PLAIN_PADDING <= room:
+                shown.append(column)
+        shown.sort()
+        within = room - PLAIN_PADDING * (len(shown) - 1)
+    widths = {one: natural[one] for one in shown}
+    while sum(widths.values()) > within:
+        # The widest column becomes narrower, unless it would break words.
+        spare = {one: width for one, width in widths.items() if width > least[one]}
+        if not spare:
+            break
+        widths[max(spare, key=spare.__getitem__)] -= 1
+    return TableLayout(tuple(shown), tuple(widths.values()), ruled)
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.splitlines()), default=0)
+
+
+def print_runs(rows: Sequence[Row], names: Sequence[str], folder: Path, more: str) -> None:
+    """Print columns of the runs in a folder; a narrow terminal shows the most important ones."""
+    # The order needs files to be read again; a pipe shows all columns anyway.
+    first = _by_importance(rows, names, measured_names(rows, folder)) if sys.stdout.isatty() else ()
+    print_rows(rows, names, first=first, more=more)
+
+
+def measured_names(rows: Sequence[Row], folder: Path) -> set[str]:
+    """The columns that hold measurements."""
+    from vaescope.runs.rows import measured_values
+
+    return {name for row in rows for name in measured_values(folder / str(row["id"]))}
+
+
+def is_outcome(name: str, measured: set[str]) -> bool:
+    """Whether a column holds a result; other columns hold settings."""
+    return name in measured or name in ("status", "step", *VARIABLE_TYPES) or name.startswith(("train_", "test_"))
+
+
+def varies(rows: Sequence[Row], name: str) -> bool:
+    """Whether a column has more than one value."""
+    return len({str(row.get(name)) for row in rows}) > 1
+
+
+def _by_importance(rows: Sequence[Row], names: Sequence[str], measured: set[str]) -> list[str]:
+    varying = [name for name in names if varies(rows, name)]
+    groups = [
+        ["id"],
+        [name for name in varying if not is_outcome(name, measured)],
+        [name for name in PRIORITY_COLUMNS if name in names],
+        [name for name in names if name in measured],
+        [name for name in varying if is_outcome(name, measured)],
+        names,
+    ]
+    return list(dict.fromkeys(name for group in groups for name in group))
+
+
+def runs_option(folder: str) -> str:
+    """The option of a suggested command that names the folder of runs; empty for the default folder."""
+    from vaescope.runs.store import DEFAULT_FOLDER
+
+    return "" if folder == DEFAULT_FOLDER else f" --runs {shlex.quote(folder)}"
+
+
+def check_file(path: str | None) -> None:
+    """Raise an error if the file cannot be written, before hours of work are lost; leaves nothing behind."""
+    if path is None:
+        return
+    file = Path(path)
+    try:
+        if not file.absolute().parent.is_dir():
+            raise ConfigurationError(f"{path!r} must be in an existing folder. Create the folder first.")
+        if not os.path.lexists(file):
+            file.open("xb").close()
+            file.unlink()
+        elif file.is_file() or file.is_dir():
+            # Other kinds, such as pipes, would take opening and closing for their whole content.
+            file.open("ab").close()
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def write_csv(rows: Sequence[Mapping[str, object]], names: Sequence[str], file: Path) -> None:
+    """Write the named columns of the rows to a CSV file."""
+    try:
+        file.write_text(csv_text(rows, names), encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def _unwritable(file: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"{str(file)!r} cannot be written ({error.strerror}). Choose another file.")
