@@ -20,9 +20,8 @@ from vaescope.studies.bonheme.chapter6.dependence import STUDIES as DEPENDENCE
 from vaescope.studies.bonheme.chapter6.types import STUDIES as TYPES
 from vaescope.studies.bonheme.chapter7.classifier import STUDIES as CLASSIFIER
 from vaescope.studies.bonheme.chapter7.similarity import STUDIES as SIMILARITY
-from vaescope.studies.context import StudyContext, StudySettings
+from vaescope.studies.context import StudyContext, StudyRun, StudySettings
 from vaescope.studies.published import published_cells
-from vaescope.studies.requests import StudyRun
 from vaescope.studies.study import Findings, Study
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.specification import Sweep
@@ -219,7 +218,7 @@ def test_absent_data_are_named_and_the_others_are_studied(monkeypatch: pytest.Mo
     context = StudyContext(StudySettings("paper"))
     there = settings.data_there(context, (settings.DSPRITES, settings.CARS, settings.SCREAM))
     assert there == ["dsprites"]
-    assert [note.split(".")[0] for note in context.log.notes] == [
+    assert [note.split(".")[0] for note in context.notes] == [
         "data not found: cars3d",
         "data not found: dsprites-scream",
     ]

@@ -65,7 +65,7 @@ def test_data_sets_without_files_are_noted_and_left_out(monkeypatch: pytest.Monk
     context = StudyContext(StudySettings("paper"))
     labels = [subject.label for subject in subjects(context)]
     assert labels == [DSPRITES]
-    assert [note.split(".")[0] for note in context.log.notes] == [
+    assert [note.split(".")[0] for note in context.notes] == [
         f"data not found: {SOURCES[name]}" for name in (SYMSOL, CELEBA)
     ]
 

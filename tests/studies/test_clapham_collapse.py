@@ -139,7 +139,7 @@ def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(StudyContext, "open", lambda self, name: self.note(f"no {name}"))
     context = StudyContext(StudySettings("paper", runs=tmp_path))
     assert asked_runs(context) == []
-    assert context.log.notes == ["no mnist", "no smallnorb", "no dsprites"]
+    assert context.notes == ["no mnist", "no smallnorb", "no dsprites"]
 
 
 def test_runs_of_the_paper_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:

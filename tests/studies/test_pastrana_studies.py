@@ -129,4 +129,4 @@ def test_paper_scale_without_mnist_says_what_is_missing(monkeypatch: pytest.Monk
     monkeypatch.setattr("vaescope.data.cache.fetch", unreachable)
     context = StudyContext(StudySettings("paper", runs=tmp_path))
     assert subject(context) is None
-    assert context.log.notes[0].startswith("data not found: mnist")
+    assert context.notes[0].startswith("data not found: mnist")

@@ -33,9 +33,8 @@ from vaescope.studies import (
     reproduce,
 )
 from vaescope.studies import plan as plan_of
-from vaescope.studies.context import RESULTS_FOLDER
+from vaescope.studies.context import RESULTS_FOLDER, MissingResults
 from vaescope.studies.pieces import MEASURE_SECONDS, PIECE_SECONDS, parse_share, plan_study
-from vaescope.studies.requests import MissingResults
 from vaescope.studies.results import Result, ResultKey
 from vaescope.studies.running import find
 from vaescope.sweeps.specification import Sweep
@@ -70,7 +69,7 @@ def work(context: StudyContext) -> Findings:
     def squares(chosen: Any) -> Any:
         return [(keys[seed], Result(seed**2)) for seed in chosen]
 
-    task = Task("squares", "none", ("mlp", "float32"), parts, 1, 10, squares)
+    task = Task("squares", ("mlp", "float32"), parts, 1, 10, squares)
     numbers = context.computed(task, list(keys.values()))
     cells = [Cell.over({"beta": beta}, list(values)) for beta, values in losses.items()]
     return Findings((*cells, Cell({"beta": "ratio"}, ratio[0]), Cell.over({"beta": "squares"}, list(numbers))))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vaescope.errors import ConfigurationError, RunError
-from vaescope.studies.requests import MissingResults, Values
+from vaescope.studies.context import MissingResults, Values
 from vaescope.studies.results import Result, ResultKey, ResultStore
 
 KEY = ResultKey.of("0123456789ab", "types", {"items": 100})

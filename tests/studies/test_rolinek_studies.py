@@ -164,7 +164,7 @@ def test_the_factors_of_a_task_are_those_that_vary() -> None:
 def test_paper_scale_without_public_data_has_the_other_tasks() -> None:
     context = StudyContext(StudySettings("paper"))
     assert [one.label for one in tasks(context)] == ["dSprites", LINEAR, NONLINEAR]
-    assert context.log.notes == [f"data not found: {name}. Not looked for." for name in ("mnist", "fashion-mnist")]
+    assert context.notes == [f"data not found: {name}. Not looked for." for name in ("mnist", "fashion-mnist")]
     assert VAE not in PAPER[LINEAR].models
 
 

@@ -223,12 +223,12 @@ def test_every_study_of_the_table_is_under_its_own_name() -> None:
 def test_data_that_are_not_there_leave_a_note(tmp_path: Path) -> None:
     context = StudyContext(StudySettings())
     assert context.open(str(tmp_path / "absent.npy")) is None
-    assert context.log.notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")
+    assert context.notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")
     assert "digits" in DATASETS
     found = context.open("digits")
     assert found is not None
     assert len(found) == 1797
-    assert len(context.log.notes) == 1
+    assert len(context.notes) == 1
 
 
 def test_a_renamed_cell_says_more() -> None:

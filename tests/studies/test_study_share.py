@@ -153,7 +153,7 @@ def test_data_that_were_not_asked_for_are_left_out_unopened(monkeypatch: pytest.
     for name in ("mnist", "digits", "dsprites"):
         some.open(name)
     assert opened == ["digits"]
-    assert some.log.notes == [
+    assert some.notes == [
         f"left out: {name}, of the data only digits, celeba being asked for." for name in ("mnist", "dsprites")
     ]
 
@@ -162,4 +162,4 @@ def test_a_study_of_several_data_sets_keeps_those_that_were_asked_for() -> None:
     some = context(data=("digits",))
     assert [one.label for one in subjects(context())] == ["Gaussian of 3", "digits", "Gaussian of 6"]
     assert [one.label for one in subjects(some)] == ["digits"]
-    assert [note.startswith("left out: gaussian-manifold, ") for note in some.log.notes].count(True) == 1
+    assert [note.startswith("left out: gaussian-manifold, ") for note in some.notes].count(True) == 1

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
 from vaescope.studies import bonheme, clapham, mathieu, pastrana, rolinek
 from vaescope.studies.charts import Histograms, Lines, Matrix, Pictures
-from vaescope.studies.context import SettingsOptions, StudyContext, StudySettings
+from vaescope.studies.context import (
+    Comparison,
+    Measurement,
+    SettingsOptions,
+    StudyContext,
+    StudyRun,
+    StudySettings,
+    Task,
+    Values,
+)
 from vaescope.studies.pieces import StudyPlan, parse_share
 from vaescope.studies.published import published_cells
-from vaescope.studies.requests import Comparison, Measurement, StudyRun, Task, Values
-from vaescope.studies.running import StudyUnfinished, check_findings, find
+from vaescope.studies.running import StudyUnfinished, find
 from vaescope.studies.running import plan as plan_pieces
 from vaescope.studies.study import Cell, Findings, Reproduction, Study
 
@@ -66,9 +75,11 @@ def reproduce(
     study = lookup(STUDIES, name, "study")
     chosen = StudySettings(scale, **settings)
     share = None if piece is None else parse_share(piece)
-    findings, log = find(study, chosen, minutes=minutes, share=share)
-    check_findings(name, chosen, findings)
-    return Reproduction(study, chosen, findings, published_cells(name), log.scale_words(scale))
+    findings, words = find(study, chosen, minutes=minutes, share=share)
+    if not findings.cells:
+        why = "data must name some that" if chosen.data else "some of the data must be there that"
+        raise ConfigurationError(f"{why} {name} is about. {' '.join(findings.notes)}")
+    return Reproduction(study, chosen, findings, published_cells(name), words)
 
 
 def plan(

@@ -1,35 +1,35 @@
-"""What a study works with: its settings, a logbook of what it was about, and the results that it asks for."""
+"""What a study works with: its settings, what it asks for, and the values that are there.
+
+Asking trains nothing. A value is looked up when it is read, and `MissingResults` is raised where it is not there yet; a
+study therefore asks for everything first and reads afterwards, so that one attempt tells all that is missing.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, overload
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.data import DATASETS, DataLike, Dataset, open_dataset
-from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
-from vaescope.runs import DEFAULT_FOLDER, choose_device
-from vaescope.studies.requests import (
-    CompareRequest,
-    Comparison,
-    Measurement,
-    MeasureRequest,
-    Request,
-    StudyRun,
-    Task,
-    Values,
-)
-from vaescope.studies.results import JsonTable, ResultKey, ResultStore
+from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
+from vaescope.runs import COMPLETE, DEFAULT_FOLDER, Run, Store, choose_device, hash_of
+from vaescope.studies.results import JsonTable, Result, ResultKey, ResultStore
 from vaescope.sweeps import Job, Sweep, data_name, make_jobs
+from vaescope.training import Member
 
 QUICK, PAPER = "quick", "paper"
 SCALES = (QUICK, PAPER)
 DEVICES = ("cpu", "cuda")
 RESULTS_FOLDER = "results"
+COMPARE = "compare"  # in place of the precision, where models are compared and not trained
 Choice = TypeVar("Choice")
+
+
+class MissingResults(Exception):
+    """A value was read that is not measured yet; `StudyContext` knows what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -106,35 +106,157 @@ class StudySettings:
         return " ".join(words)
 
 
-@dataclass
-class Logbook:
-    """What happened while a study worked: notes for the reader, the data it was about, the shares it was cut to."""
+class SettingsOptions(TypedDict, total=False):
+    """The options of `StudySettings` other than the scale, by name."""
 
-    notes: list[str] = field(default_factory=list)
-    data: set[str] = field(default_factory=set)
-    cuts: dict[str, float] = field(default_factory=dict)
+    seeds: int | None
+    share: float | Mapping[str, float]
+    data: tuple[str, ...]
+    runs: Path
+    results: tuple[Path, ...]
+    device: str | None
+    engine: str
+    engine_options: JsonTable
+    progress: bool | None
 
-    def note(self, text: str) -> None:
-        """Add a note, once."""
-        if text not in self.notes:
-            self.notes.append(text)
 
-    def scale_words(self, scale: str) -> str:
-        """The scale, and what was cut of its training."""
-        cuts = ", ".join(f"{share:.3g} on {name}" for name, share in self.cuts.items())
-        return f"{scale} (of the training {cuts})" if cuts else scale
+@dataclass(frozen=True)
+class StudyRun:
+    """A run that a study needs, trained or not: its id and the job that would train it."""
+
+    id: str
+    job: Job = field(repr=False, compare=False)
+    member: Member = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A value measured from one run by `function(run, data, device, **options)`; small enough for a JSON file.
+
+    `data` is the data set that the run was trained on. Raise `version` when the function's values change.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    options: JsonTable = field(default_factory=dict)
+    version: int = 1
+
+    def key(self, subject: str) -> ResultKey:
+        """Where the value of a subject is kept: of a run by its id, of several by a hash of their ids."""
+        return ResultKey.of(subject, self.name, self.options, self.version)
+
+
+@dataclass(frozen=True)
+class Comparison(Measurement):
+    """A value measured from groups of runs by `function(groups, data, device, **options)`.
+
+    The runs of all groups must be trained on the same machine. Without `steps` it takes about as long as measuring
+    does; a comparison that trains something itself says how many steps that takes.
+    """
+
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """One measurement of one run."""
+
+    run: StudyRun
+    measurement: Measurement
+    key: ResultKey
+
+
+@dataclass(frozen=True)
+class Task:
+    """Work other than runs of a sweep, in parts that can be done apart, usually seeds.
+
+    Attributes:
+        title: What a plan calls it.
+        net: The kind of net and the precision, which step times are known by.
+        parts: For each part the keys of its results.
+        models: Models trained for one part, about.
+        steps: Steps of each of these models, about.
+        perform: Does the given parts and yields each result as soon as it is known.
+        needs: Runs that must be trained before, on the same machine.
+    """
+
+    title: str
+    net: tuple[str, str]
+    parts: Mapping[int, tuple[ResultKey, ...]]
+    models: float
+    steps: int
+    perform: Callable[[Sequence[int]], Iterable[tuple[ResultKey, Result]]] = field(repr=False, compare=False)
+    needs: tuple[StudyRun, ...] = ()
+
+
+class Values(Sequence[Any]):
+    """Values by the order of the runs, read from the store when they are looked at."""
+
+    def __init__(self, store: ResultStore, keys: Sequence[ResultKey]) -> None:
+        self._store, self.keys = store, tuple(keys)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Values: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return Values(self._store, self.keys[place])
+        result = self._result(self.keys[place])
+        if result.failure is not None:
+            raise RunError(
+                f"a study needs all of its runs; {self.keys[place].subject} diverged ({result.failure}). Ask for fewer "
+                "seeds or another device, or move the run and its result away to try again."
+            )
+        return result.value
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
+
+    @property
+    def finished(self) -> list[Any]:
+        """The values of the runs that did not diverge."""
+        return [result.value for result in map(self._result, self.keys) if result.failure is None]
+
+    @property
+    def diverged(self) -> int:
+        """How many runs diverged."""
+        return len(self) - len(self.finished)
+
+    @property
+    def made(self) -> list[JsonTable]:
+        """How each value was made."""
+        return [dict(self._result(key).made) for key in self.keys]
+
+    def _result(self, key: ResultKey) -> Result:
+        result = self._store.find(key)
+        if result is None:
+            raise MissingResults(f"{key.measurement} of {key.subject} is not measured yet")
+        return result
 
 
 class StudyContext:
-    """One attempt at a study: it collects what the study asks for, and hands out the values that are there."""
+    """One attempt at a study: it collects what the study asks for, and hands out the values that are there.
+
+    Attributes:
+        requests: What was asked for, in this order.
+        notes: For the reader.
+        data: Names of the data that the study is about.
+        cuts: The share of the training on each data set where it is less than all.
+    """
 
     def __init__(
         self, settings: StudySettings, store: ResultStore | None = None, opened: dict[str, Dataset] | None = None
     ) -> None:
         self.settings = settings
         self.store = ResultStore(settings.results_folder) if store is None else store
-        self.log = Logbook()
-        self.requests: list[Request] = []
+        self.requests: list[MeasureRequest | Task] = []
+        self.notes: list[str] = []
+        self.data: set[str] = set()
+        self.cuts: dict[str, float] = {}
         self._opened = {} if opened is None else opened
         self._jobs: dict[str, tuple[Job, int]] = {}
 
@@ -147,26 +269,32 @@ class StudyContext:
         """The device, which must be there to compute on."""
         return choose_device(self.settings.device)
 
-    def pick(self, quick: Choice, paper: Choice) -> Choice:
-        """The one for the scale."""
-        return quick if self.settings.scale == QUICK else paper
-
     @property
     def is_quick(self) -> bool:
         """Whether the scale is 'quick'."""
         return self.settings.scale == QUICK
+
+    def pick(self, quick: Choice, paper: Choice) -> Choice:
+        """The one for the scale."""
+        return quick if self.is_quick else paper
 
     def seed_list(self, quick: int, paper: int) -> list[int]:
         """The seeds to train: as many as were asked for, or the study's own number at this scale."""
         return list(range(self.settings.seeds or self.pick(quick, paper)))
 
     def note(self, text: str) -> None:
-        """Add a note for the reader."""
-        self.log.note(text)
+        """Add a note for the reader, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def scale_words(self) -> str:
+        """The scale, and what was cut of its training."""
+        cuts = ", ".join(f"{share:.3g} on {name}" for name, share in self.cuts.items())
+        return f"{self.settings.scale} (of the training {cuts})" if cuts else self.settings.scale
 
     def open(self, name: str, **options: object) -> Dataset | None:
         """A data set; None, with a note that says why, where its files are absent or it was not asked for."""
-        self.log.data.add(name)
+        self.data.add(name)
         chosen = self.settings.data
         if chosen and name not in chosen:
             self.note(f"left out: {name}, of the data only {', '.join(chosen)} being asked for.")
@@ -208,15 +336,30 @@ class StudyContext:
 
     def measured(self, runs: Sequence[StudyRun], measurement: Measurement) -> Values:
         """The value of every run."""
-        requests = [MeasureRequest(run, measurement, measurement.key(run)) for run in runs]
+        requests = [MeasureRequest(run, measurement, measurement.key(run.id)) for run in runs]
         self.requests += requests
         return Values(self.store, [request.key for request in requests])
 
     def compared(self, groups: Sequence[Sequence[StudyRun]], comparison: Comparison) -> Values:
         """The one value of groups of runs."""
-        key = comparison.key(groups)
-        self.requests.append(CompareRequest(tuple(tuple(group) for group in groups), comparison, key))
-        return Values(self.store, [key])
+        key = comparison.key(hash_of([[run.id for run in group] for group in groups]))
+        needs = tuple({run.id: run for group in groups for run in group}.values())
+        job = needs[0].job
+
+        def compare(_: Sequence[int]) -> Iterator[tuple[ResultKey, Result]]:
+            store = Store(Path(self.settings.runs))
+            runs = {run.id: Run.open(store.path(run.id)) for run in needs}
+            failed = [run for run in runs.values() if run.status != COMPLETE]
+            if failed:
+                yield key, Result(None, f"run {failed[0].id} diverged")
+                return
+            opened = [[runs[run.id] for run in group] for group in groups]
+            yield key, Result(comparison.function(opened, self.dataset(job.data), self.device, **comparison.options))
+
+        net, precision = net_of(job)
+        title = f"{comparison.name} of {len(needs)} models, {data_name(job.data)}"
+        known_by = (net, precision if comparison.steps else COMPARE)
+        return self.computed(Task(title, known_by, {0: (key,)}, 1, comparison.steps, compare, needs), [key])
 
     def computed(self, task: Task, keys: Sequence[ResultKey]) -> Values:
         """Some of the values of a task."""
@@ -229,33 +372,25 @@ class StudyContext:
 
     def cut(self, settings: Mapping[str, Any], data: str) -> JsonTable:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is logged."""
-        self.log.data.add(data)
+        self.data.add(data)
         share = self.settings.share_of(data)
         lengths = {name: share * settings[name] for name in ("steps", "epochs") if settings.get(name) is not None}
         if share == 1 or not lengths:
             return dict(settings)
-        self.log.cuts[data] = share
+        self.cuts[data] = share
         return {**settings, **{name: max(1, round(to)) if name == "steps" else to for name, to in lengths.items()}}
 
     def check_names(self, study: str) -> None:
         """After the study's work: data that it is not about are refused, shares of such data are noted."""
-        if self.settings.data and not self.log.data:
+        if self.settings.data and not self.data:
             raise ConfigurationError(f"{study} is about no data, got {', '.join(self.settings.data)}. Leave data out.")
         shares = self.settings.share if isinstance(self.settings.share, Mapping) else ()
         for name in shares:
-            if name not in self.log.data:
+            if name not in self.data:
                 self.note(f"share of {name}: this study is not about it.")
 
 
-class SettingsOptions(TypedDict, total=False):
-    """The options of `StudySettings` other than the scale, by name."""
-
-    seeds: int | None
-    share: float | Mapping[str, float]
-    data: tuple[str, ...]
-    runs: Path
-    results: tuple[Path, ...]
-    device: str | None
-    engine: str
-    engine_options: JsonTable
-    progress: bool | None
+def net_of(job: Job) -> tuple[str, str]:
+    """The kind of net and the precision of a job, which step times are known by."""
+    net = job.options.net or "mlp"
+    return str(net["name"] if isinstance(net, Mapping) else net), job.options.precision

@@ -11,7 +11,7 @@ from torch import Tensor
 from vaescope.data import Dataset
 from vaescope.runs import MeasurementSpec, Run, measure
 from vaescope.similarity import SimilarityMap
-from vaescope.studies.requests import Measurement
+from vaescope.studies.context import Measurement
 from vaescope.studies.results import JsonTable
 
 HISTOGRAM_BINS = 40

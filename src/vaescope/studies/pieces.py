@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,8 +20,7 @@ from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.notebook import NotebookResult
 from vaescope.runs import Store, is_complete, make_folder
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import CompareRequest, MeasureRequest, Request, StudyRun, Task
+from vaescope.studies.context import MeasureRequest, StudyContext, StudyRun, Task, net_of
 from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
 from vaescope.training import write_atomically
@@ -28,7 +28,6 @@ from vaescope.training import write_atomically
 PIECE_SECONDS = 600.0
 STEP_TIMES_FILE = "step_times.json"
 MEASURE_SECONDS = 2.0  # to measure one run, about
-COMPARE = "compare"
 Item = TypeVar("Item")
 
 # Seconds of a step of an ensemble: a part that does not depend on its members, and a part for each of them. On an H200
@@ -58,14 +57,20 @@ class Speed:
         """The key in the file of step times."""
         return f"{self.device} {self.net} {self.precision}"
 
-    def seconds(self, models: float, steps: float) -> float:
-        """The reference time of an ensemble."""
-        fixed, each = STEP_SECONDS.get((self.device, self.net, self.precision), DEFAULT_STEP_SECONDS[self.device])
-        return SETUP_SECONDS[self.device] + steps * (fixed + each * models)
+    @property
+    def step_seconds(self) -> tuple[float, float]:
+        """The part of a step that does not depend on the members of an ensemble, and the part of each member."""
+        return STEP_SECONDS.get((self.device, self.net, self.precision), DEFAULT_STEP_SECONDS[self.device])
+
+    def seconds(self, models: float, steps: float, after: float = 0.0) -> float:
+        """The reference time of an ensemble, with `after` seconds more for each model."""
+        fixed, each = self.step_seconds
+        training = SETUP_SECONDS[self.device] + steps * (fixed + each * models) if models and steps else 0.0
+        return training + after * models
 
     def models_within(self, seconds: float, steps: float, after: float = 0.0) -> int:
-        """The largest ensemble that trains within a time, with `after` seconds more for each model; at least one."""
-        fixed, each = STEP_SECONDS.get((self.device, self.net, self.precision), DEFAULT_STEP_SECONDS[self.device])
+        """The largest ensemble whose reference time is at most `seconds`; at least one model."""
+        fixed, each = self.step_seconds
         rest = seconds - SETUP_SECONDS[self.device] - steps * fixed
         return max(1, math.floor(rest / (steps * each + after)))
 
@@ -106,28 +111,26 @@ class TrainPiece:
 
     job: Job
     requests: tuple[MeasureRequest, ...]
-    missing: tuple[str, ...]  # ids of the runs that lack a result, or that a comparison needs
+    missing: tuple[str, ...]  # ids of the runs that lack a result, or that a task needs
 
-    def remaining_job(self) -> Job:
-        """The job without the runs that are done."""
-        return part_of(self.job, self.missing)
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Ids of the runs that it trains."""
+        return self.job.ids
 
 
 @dataclass(frozen=True)
 class TaskPiece:
-    """Some parts of a task; those that are missing."""
+    """Some parts of a task."""
 
     task: Task
     parts: tuple[int, ...]
     missing: tuple[int, ...]
 
-
-@dataclass(frozen=True)
-class ComparePiece:
-    """A comparison of runs that are trained before it."""
-
-    request: CompareRequest
-    missing: tuple[ResultKey, ...]
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Ids of the runs that it needs."""
+        return tuple(run.id for run in self.task.needs)
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class Piece:
     title: str
     models: int
     steps: int
-    work: TrainPiece | TaskPiece | ComparePiece = field(repr=False)
+    work: TrainPiece | TaskPiece = field(repr=False)
     speed: Speed
     reference: float
     remaining: float
@@ -186,33 +189,27 @@ class StudyPlan(NotebookResult):
 
     def rows(self) -> list[JsonTable]:
         """One row for each piece."""
-        shares = {} if self.share is None else {"share": None}
-        return [
-            {
-                "piece": number,
-                **{name: f"{piece.share}/{self.share[1]}" for name in shares if self.share is not None},
-                "what": piece.title,
-                "models": piece.models,
-                "steps": piece.steps,
-                "minutes": None if piece.done else round(piece.seconds / 60, 2),
-                "state": "done" if piece.done else "missing",
-            }
-            for number, piece in enumerate(self.pieces, 1)
-        ]
+        rows: list[JsonTable] = []
+        for number, piece in enumerate(self.pieces, 1):
+            share = {} if self.share is None else {"share": f"{piece.share}/{self.share[1]}"}
+            about = {"what": piece.title, "models": piece.models, "steps": piece.steps}
+            minutes = None if piece.done else round(piece.seconds / 60, 2)
+            rows.append(
+                {"piece": number, **share, **about, "minutes": minutes, "state": "done" if piece.done else "missing"}
+            )
+        return rows
 
     def summary(self) -> str:
         """How many pieces there are, what is done, and what the others take."""
-        missing = [piece for piece in self.pieces if not piece.done]
+        own, missing = self.missing, len(self.missing) + len(self.missing_elsewhere)
         if not self.pieces:
             return f"{self.study} trains nothing"
         if not missing:
             return f"{self.study}: all {len(self.pieces)} pieces are done"
-        own = self.missing
         mine = "" if self.share is None else f"; share {self.share[0]}/{self.share[1]} has {len(own)} of them to do"
-        seconds = sum(piece.seconds for piece in (missing if self.share is None else own))
         return (
-            f"{self.study}: {len(missing)} of {len(self.pieces)} pieces are missing{mine}, about "
-            f"{seconds / 60:.1f} minutes one after another"
+            f"{self.study}: {missing} of {len(self.pieces)} pieces are missing{mine}, about "
+            f"{sum(piece.seconds for piece in own) / 60:.1f} minutes one after another"
         )
 
     def plain(self) -> JsonTable:
@@ -231,136 +228,86 @@ def parse_share(text: str) -> tuple[int, int]:
 def plan_study(
     study: str, context: StudyContext, share: tuple[int, int] | None = None, piece_seconds: float = PIECE_SECONDS
 ) -> StudyPlan:
-    """Cut what was asked for into pieces, and see which of them are done."""
+    """Cut what was asked for into pieces, and see which of them are done.
+
+    Trainings come in the order of their requests, a task right after the last of the runs that it needs or at the end.
+    """
     times = StepTimes(Path(context.settings.runs))
-    kind = torch.device(context.device).type
-    builder = _Builder(context, kind, times, piece_seconds)
-    pieces = builder.pieces()
+    trainings = list(_trainings(context, times, piece_seconds))
+    last = {identity: at for at, piece in enumerate(trainings) for identity in piece.work.runs}
+    placed = list(enumerate(trainings))
+    for piece in _tasks(context, times, piece_seconds):
+        placed.append((max((last[identity] for identity in piece.work.runs), default=len(trainings)), piece))
+    pieces = [piece for _, piece in sorted(placed, key=itemgetter(0))]
     if share is not None:
-        whole_number("the number of shares", share[1], 1)
-        pieces = _shared(pieces, share[1])
+        pieces = _shared(pieces, whole_number("the number of shares", share[1], 1))
     return StudyPlan(study, tuple(pieces), share)
 
 
-def part_of(job: Job, ids: Iterable[str]) -> Job:
+def part_of(job: Job, ids: Container[str]) -> Job:
     """The job with some of its runs alone."""
-    wanted = set(ids)
-    places = [at for at, identity in enumerate(job.ids) if identity in wanted]
-    return replace(
-        job,
-        members=tuple(job.members[at] for at in places),
-        ids=tuple(job.ids[at] for at in places),
-        positions=tuple(job.positions[at] for at in places),
-    )
+    kept = [one for one in zip(job.members, job.ids, job.positions, strict=True) if one[1] in ids]
+    members, own, positions = zip(*kept, strict=True)
+    return replace(job, members=members, ids=own, positions=positions)
 
 
-@dataclass
-class _Builder:
-    """Turns the requests of an attempt into pieces."""
+def _trainings(context: StudyContext, times: StepTimes, limit: float) -> Iterator[Piece]:
+    wanted: dict[str, dict[ResultKey, MeasureRequest]] = {}
+    jobs: dict[tuple[str, ...], dict[str, StudyRun]] = {}
+    for request in context.requests:
+        for run in request.needs if isinstance(request, Task) else (request.run,):
+            jobs.setdefault(run.job.ids, {}).setdefault(run.id, run)
+            own = wanted.setdefault(run.id, {})
+            if isinstance(request, MeasureRequest):
+                own[request.key] = request
+    needed = _needed_weights(context)
+    for runs in jobs.values():
+        job = part_of(next(iter(runs.values())).job, runs)
+        data, options = context.dataset(job.data), job.options
+        held_out = options.held_out if isinstance(options.held_out, int) else round(options.held_out * len(data))
+        steps, speed = options.plan(len(data) - held_out).steps, Speed(_kind(context), *net_of(job))
+        for part in _cut(job.ids, speed.models_within(limit, steps, MEASURE_SECONDS)):
+            requests = [request for identity in part for request in wanted[identity].values()]
+            lacking = {request.run.id for request in requests if context.store.find(request.key) is None}
+            missing = tuple(identity for identity in part if identity in lacking | needed)
+            work = TrainPiece(part_of(job, part), tuple(requests), missing)
+            whole, rest = (speed.seconds(count, steps, MEASURE_SECONDS) for count in (len(part), len(missing)))
+            yield Piece(_title(job), len(part), steps, work, speed, whole, rest, times.factor(speed))
 
-    context: StudyContext
-    device: str
-    times: StepTimes
-    limit: float
 
-    def pieces(self) -> list[Piece]:
-        """Pieces in the order of their requests, a comparison right after the last of the runs that it needs."""
-        found: list[tuple[tuple[int, int], Piece]] = []
-        for order, piece in enumerate([*self._trainings(), *self._tasks()]):
-            found.append(((order, 0), piece))
-        for request in self._comparisons().values():
-            ids = {run.id for run in request.runs}
-            last = max(order for (order, _), piece in found if ids & set(_ids(piece)))
-            found.append(((last, 1), self._comparison(request)))
-        return [piece for _, piece in sorted(found, key=lambda one: one[0])]
+def _tasks(context: StudyContext, times: StepTimes, limit: float) -> Iterator[Piece]:
+    known: set[tuple[ResultKey, ...]] = set()
+    for task in context.requests:
+        if not isinstance(task, Task):
+            continue
+        parts = [part for part, keys in task.parts.items() if keys not in known]
+        known.update(task.parts.values())
+        speed, after = Speed(_kind(context), *task.net), MEASURE_SECONDS * len(task.needs)
+        most = max(1, math.floor(speed.models_within(limit, task.steps, after) / task.models))
+        for own in _cut(parts, most):
+            missing = tuple(part for part in own if _is_missing(task, part, context))
+            models, work = math.ceil(task.models * len(own)), TaskPiece(task, tuple(own), missing)
+            whole = speed.seconds(models, task.steps, after)
+            rest = speed.seconds(task.models * len(missing), task.steps, after)
+            shown = len(task.needs) or models
+            yield Piece(task.title, shown, task.steps, work, speed, whole, rest, times.factor(speed))
 
-    def _trainings(self) -> Iterator[Piece]:
-        wanted: dict[str, dict[ResultKey, MeasureRequest]] = {}
-        runs: dict[str, StudyRun] = {}
-        for request in self._requests():
-            if isinstance(request, Task):
-                continue
-            for run in [request.run] if isinstance(request, MeasureRequest) else request.runs:
-                runs.setdefault(run.id, run)
-                own = wanted.setdefault(run.id, {})
-                if isinstance(request, MeasureRequest):
-                    own[request.key] = request
-        jobs: dict[tuple[str, ...], list[str]] = {}
-        for identity, run in runs.items():
-            jobs.setdefault(run.job.ids, []).append(identity)
-        needed = self._needed_weights()
-        for ids in jobs.values():
-            job = part_of(runs[ids[0]].job, ids)
-            steps, speed = self._steps(job), self._speed(job)
-            for part in _cut(job.ids, speed.models_within(self.limit, steps, MEASURE_SECONDS)):
-                requests = [request for identity in part for request in wanted[identity].values()]
-                lacking = {request.run.id for request in requests if self.context.store.find(request.key) is None}
-                missing = tuple(identity for identity in part if identity in lacking | needed)
-                work = TrainPiece(part_of(job, part), tuple(requests), missing)
-                yield self._piece(_title(job), len(part), steps, work, speed, len(missing), MEASURE_SECONDS)
 
-    def _tasks(self) -> Iterator[Piece]:
-        known: set[tuple[ResultKey, ...]] = set()
-        for task in self._requests():
-            if not isinstance(task, Task):
-                continue
-            parts = [part for part, keys in task.parts.items() if keys not in known]
-            known.update(task.parts.values())
-            speed = Speed(self.device, *task.net)
-            most = max(1, math.floor(speed.models_within(self.limit, task.steps) / task.models))
-            for own in _cut(parts, most):
-                missing = tuple(
-                    part for part in own if any(self.context.store.find(key) is None for key in task.parts[part])
-                )
-                models = math.ceil(task.models * len(own))
-                work = TaskPiece(task, tuple(own), missing)
-                yield self._piece(task.title, models, task.steps, work, speed, task.models * len(missing), 0.0)
+def _is_missing(task: Task, part: int, context: StudyContext) -> bool:
+    return any(context.store.find(key) is None for key in task.parts[part])
 
-    def _comparison(self, request: CompareRequest) -> Piece:
-        job, steps = request.runs[0].job, request.comparison.steps
-        missing = () if self.context.store.find(request.key) is not None else (request.key,)
-        speed = replace(self._speed(job), precision=COMPARE) if not steps else self._speed(job)
-        reference = MEASURE_SECONDS * len(request.runs) + (speed.seconds(1, steps) if steps else 0.0)
-        title = f"{request.comparison.name} of {len(request.runs)} models, {data_name(job.data)}"
-        work, rest = ComparePiece(request, missing), reference if missing else 0.0
-        return Piece(title, len(request.runs), steps, work, speed, reference, rest, self.times.factor(speed))
 
-    def _piece(
-        self,
-        title: str,
-        models: int,
-        steps: int,
-        work: TrainPiece | TaskPiece,
-        speed: Speed,
-        missing: float,
-        each: float,
-    ) -> Piece:
-        whole = speed.seconds(models, steps) + each * models
-        rest = speed.seconds(missing, steps) + each * missing if missing else 0.0
-        return Piece(title, models, steps, work, speed, whole, rest, self.times.factor(speed))
+def _needed_weights(context: StudyContext) -> set[str]:
+    """Runs that a missing part of a task needs and that are not trained on this machine."""
+    store = Store(Path(context.settings.runs))
+    tasks = [task for task in context.requests if isinstance(task, Task)]
+    missing = [task for task in tasks if any(_is_missing(task, part, context) for part in task.parts)]
+    ids = {run.id for task in missing for run in task.needs}
+    return {identity for identity in ids if not is_complete(store, identity)}
 
-    def _requests(self) -> list[Request]:
-        return self.context.requests
 
-    def _comparisons(self) -> dict[ResultKey, CompareRequest]:
-        return {request.key: request for request in self._requests() if isinstance(request, CompareRequest)}
-
-    def _needed_weights(self) -> set[str]:
-        """Runs that a missing comparison needs and that are not trained on this machine."""
-        store = Store(Path(self.context.settings.runs))
-        missing = [one for key, one in self._comparisons().items() if self.context.store.find(key) is None]
-        ids = {run.id for request in missing for run in request.runs}
-        return {identity for identity in ids if not is_complete(store, identity)}
-
-    def _steps(self, job: Job) -> int:
-        chosen, data = job.options, self.context.dataset(job.data)
-        held_out = chosen.held_out if isinstance(chosen.held_out, int) else round(chosen.held_out * len(data))
-        return chosen.plan(len(data) - held_out).steps
-
-    def _speed(self, job: Job) -> Speed:
-        net = job.options.net or "mlp"
-        name = str(net["name"] if isinstance(net, Mapping) else net)
-        return Speed(self.device, name, job.options.precision)
+def _kind(context: StudyContext) -> str:
+    return torch.device(context.device).type
 
 
 def _title(job: Job) -> str:
@@ -368,10 +315,6 @@ def _title(job: Job) -> str:
     model = job.options.model
     name = model["name"] if isinstance(model, Mapping) else model
     return f"{name}, {objective}, {data_name(job.data)}"
-
-
-def _ids(piece: Piece) -> tuple[str, ...]:
-    return piece.work.job.ids if isinstance(piece.work, TrainPiece) else ()
 
 
 def _cut(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
@@ -383,20 +326,18 @@ def _cut(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
 def _shared(pieces: Sequence[Piece], shares: int) -> list[Piece]:
     """Pieces with the share that does each: the longest first, to the share with the least to do.
 
-    Pieces that a comparison ties together stay on one machine, which has the weights.
+    A task stays on the machine that has the weights that it needs.
     """
     bundle = list(range(len(pieces)))
     for piece in pieces:
-        if isinstance(piece.work, ComparePiece):
-            ids = {run.id for run in piece.work.request.runs}
-            tied = [at for at, other in enumerate(pieces) if other is piece or ids & set(_ids(other))]
-            joined = {bundle[at] for at in tied}
-            bundle = [min(joined) if one in joined else one for one in bundle]
-    weights: dict[int, float] = {}
-    for at, piece in enumerate(pieces):
-        weights[bundle[at]] = weights.get(bundle[at], 0.0) + piece.reference
+        ids = set(piece.work.runs)
+        joined = {bundle[at] for at, other in enumerate(pieces) if ids & set(other.work.runs)}
+        bundle = [min(joined) if one in joined else one for one in bundle]
+    weights: dict[int, float] = dict.fromkeys(bundle, 0.0)
+    for one, piece in zip(bundle, pieces, strict=True):
+        weights[one] += piece.reference
     loads, chosen = [0.0] * shares, {}
     for one in sorted(weights, key=lambda one: (-weights[one], one)):
         least = loads.index(min(loads))
         chosen[one], loads[least] = least + 1, loads[least] + weights[one]
-    return [replace(piece, share=chosen[bundle[at]]) for at, piece in enumerate(pieces)]
+    return [replace(piece, share=chosen[one]) for one, piece in zip(bundle, pieces, strict=True)]

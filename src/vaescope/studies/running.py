@@ -10,18 +10,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice, takewhile
 from pathlib import Path
 
 import torch
 
 from vaescope.checks import finite_number
 from vaescope.data import Dataset
-from vaescope.errors import ConfigurationError
 from vaescope.runs import COMPLETE, Run, Store
-from vaescope.studies.context import Logbook, StudyContext, StudySettings
-from vaescope.studies.pieces import ComparePiece, Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, plan_study
-from vaescope.studies.requests import MeasureRequest, MissingResults
+from vaescope.studies.context import MissingResults, StudyContext, StudySettings
+from vaescope.studies.pieces import Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, part_of, plan_study
 from vaescope.studies.results import Json, Result, ResultStore
 from vaescope.studies.study import Findings, Study
 from vaescope.sweeps import get_engine, is_done, single_thread
@@ -45,8 +43,8 @@ def find(
     *,
     minutes: float | None = None,
     share: tuple[int, int] | None = None,
-) -> tuple[Findings, Logbook]:
-    """The findings of a study and its logbook, after what is missing was trained and measured.
+) -> tuple[Findings, str]:
+    """The findings of a study after what is missing was trained and measured, and its scale in words.
 
     Args:
         minutes: Whole pieces are done until the next one would not fit; `StudyUnfinished` tells what is left.
@@ -65,9 +63,11 @@ def find(
                 plan = plan_study(study.name, context, share)
             else:
                 context.check_names(study.name)
-                return _with_notes(findings, context.log), context.log
+                notes = tuple(dict.fromkeys((*context.notes, *findings.notes)))
+                return replace(findings, notes=notes), context.scale_words()
             if not plan.missing:
-                _refuse_endless(plan)
+                if not plan.missing_elsewhere:
+                    raise AssertionError(f"{study.name} reads a value that it did not ask for")
                 raise StudyUnfinished(plan, "The rest belongs to other shares; merge their results with --results.")
             in_time = _perform(plan, context, deadline, first=first)
             first = False
@@ -91,29 +91,24 @@ def _open_store(settings: StudySettings) -> ResultStore:
     return store
 
 
-def _refuse_endless(plan: StudyPlan) -> None:
-    if not plan.missing_elsewhere:
-        raise AssertionError(f"{plan.study} reads a value that it did not ask for")
-
-
-def _with_notes(findings: Findings, log: Logbook) -> Findings:
-    return replace(findings, notes=tuple(dict.fromkeys((*log.notes, *findings.notes))))
-
-
 def _perform(plan: StudyPlan, context: StudyContext, deadline: float | None, *, first: bool) -> bool:
     """Do the missing pieces of this machine while they fit; whether all of them were done.
 
     The first piece of a command is begun in any case: one that is longer than the minutes resumes from its checkpoint.
     """
-    context.verified_device()
-    together = None if deadline is None else (os.cpu_count() or 1) if _side_by_side(context) else 1
+    on_cpu = torch.device(context.verified_device()).type == "cpu"
+    side_by_side = on_cpu and context.settings.engine_options.get("workers") != 1
+    together = None if deadline is None else (os.cpu_count() or 1) if side_by_side else 1
     waiting = list(plan.missing)
     times = StepTimes(Path(context.settings.runs))
     while waiting:
-        batch = _batch(waiting, together)
-        if deadline is not None and not first and not _fits(batch, deadline):
+        # The first piece, or the trainings that come first: an engine does them side by side.
+        trainings = takewhile(lambda piece: isinstance(piece.work, TrainPiece), waiting)
+        batch = list(islice(trainings, together)) or waiting[:1]
+        began = time.monotonic()
+        if deadline is not None and not first and max(piece.seconds for piece in batch) > deadline - began:
             return False
-        first, began = False, time.monotonic()
+        first = False
         try:
             with _stopped_at(deadline):
                 _perform_batch(batch, context)
@@ -126,33 +121,12 @@ def _perform(plan: StudyPlan, context: StudyContext, deadline: float | None, *, 
     return True
 
 
-def _side_by_side(context: StudyContext) -> bool:
-    """Whether several pieces train at the same time."""
-    return torch.device(context.device).type == "cpu" and context.settings.engine_options.get("workers") != 1
-
-
-def _batch(pieces: Sequence[Piece], most: int | None) -> list[Piece]:
-    """The first piece, with the trainings that directly follow if it is one: an engine does them side by side."""
-    count = 1
-    if isinstance(pieces[0].work, TrainPiece):
-        while count < len(pieces) and isinstance(pieces[count].work, TrainPiece) and (most is None or count < most):
-            count += 1
-    return list(pieces[:count])
-
-
-def _fits(pieces: Sequence[Piece], deadline: float) -> bool:
-    """Whether pieces that are done side by side end in time."""
-    return max(piece.seconds for piece in pieces) <= deadline - time.monotonic()
-
-
 def _perform_batch(pieces: Sequence[Piece], context: StudyContext) -> None:
     work = pieces[0].work
     if isinstance(work, TaskPiece):
         for key, result in work.task.perform(work.missing):
             if context.store.find(key) is None:
                 context.store.add(key, replace(result, made={**_made(context), **result.made}))
-    elif isinstance(work, ComparePiece):
-        _compare(work, context)
     else:
         _train([piece.work for piece in pieces if isinstance(piece.work, TrainPiece)], context)
 
@@ -161,7 +135,7 @@ def _train(works: Sequence[TrainPiece], context: StudyContext) -> None:
     """Train and measure models; values are kept as soon as the models of a piece are done."""
     settings = context.settings
     folder = Path(settings.runs)
-    jobs = [replace(work.remaining_job(), number=number) for number, work in enumerate(works)]
+    jobs = [replace(part_of(work.job, work.missing), number=number) for number, work in enumerate(works)]
     finished = [job for job in jobs if is_done(job, folder)]
     missing = [job for job in jobs if job not in finished]
     train = get_engine(settings.engine)
@@ -171,34 +145,22 @@ def _train(works: Sequence[TrainPiece], context: StudyContext) -> None:
 
 
 def _measure(work: TrainPiece, ids: Sequence[str], context: StudyContext) -> None:
-    requests: dict[str, list[MeasureRequest]] = {}
-    for request in work.requests:
-        if request.run.id in ids and context.store.find(request.key) is None:
-            requests.setdefault(request.run.id, []).append(request)
     data = context.dataset(work.job.data)
-    for identity, own in requests.items():
-        run = Run.open(Store(Path(context.settings.runs)).path(identity))
-        for request in own:
-            if run.status == COMPLETE:
-                result = Result(request.measurement.of(run, data, context.device), made=_made(context))
-            else:
-                why = (run.failure or {}).get("error", "it did not finish")
-                result = Result(None, str(why), _made(context))
-            context.store.add(request.key, result)
-
-
-def _compare(work: ComparePiece, context: StudyContext) -> None:
-    request, store = work.request, Store(Path(context.settings.runs))
-    runs = {run.id: Run.open(store.path(run.id)) for run in request.runs}
-    failed = [run for run in runs.values() if run.status != COMPLETE]
-    if failed:
-        result = Result(None, f"run {failed[0].id} diverged", _made(context))
-    else:
-        groups = [[runs[run.id] for run in group] for group in request.groups]
-        data = context.dataset(request.runs[0].job.data)
-        comparison = request.comparison
-        result = Result(comparison.function(groups, data, context.device, **comparison.options), made=_made(context))
-    context.store.add(request.key, result)
+    runs: dict[str, Run] = {}
+    for request in work.requests:
+        identity, measurement = request.run.id, request.measurement
+        if identity not in ids or context.store.find(request.key) is not None:
+            continue
+        if identity not in runs:
+            runs[identity] = Run.open(Store(Path(context.settings.runs)).path(identity))
+        run = runs[identity]
+        if run.status == COMPLETE:
+            value: Json = measurement.function(run, data, context.device, **measurement.options)
+            result = Result(value, made=_made(context))
+        else:
+            why = (run.failure or {}).get("error", "it did not finish")
+            result = Result(None, str(why), _made(context))
+        context.store.add(request.key, result)
 
 
 def _made(context: StudyContext) -> dict[str, Json]:
@@ -237,10 +199,3 @@ def _stopped_at(deadline: float | None) -> Iterator[None]:
         if state["fired"]:
             raise OutOfTime from error
         raise
-
-
-def check_findings(name: str, settings: StudySettings, findings: Findings) -> None:
-    """A study without a single number says why."""
-    if not findings.cells:
-        why = "data must name some that" if settings.data else "some of the data must be there that"
-        raise ConfigurationError(f"{why} {name} is about. {' '.join(findings.notes)}")

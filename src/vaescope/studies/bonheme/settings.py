@@ -10,8 +10,7 @@ from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.regime import variable_types
 from vaescope.runs import Run, sample_items
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import StudyRun
+from vaescope.studies.context import StudyContext, StudyRun
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell
 from vaescope.sweeps import Sweep

@@ -15,9 +15,8 @@ from vaescope.similarity import SimilarityMap, group_similarity
 from vaescope.studies.charts import Chart, Histograms, Matrix
 from vaescope.studies.clapham.runs import ITEMS as ENCODED
 from vaescope.studies.clapham.runs import LEFT_OPEN, PAPER, TITLES, asked_runs, encoded
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Comparison, Measurement, StudyContext, Values
 from vaescope.studies.measurements import histogram, map_of, plain_map
-from vaescope.studies.requests import Comparison, Measurement, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from vaescope.regime import VARIABLE_TYPES, point_of_total_collapse
 from vaescope.studies.charts import Chart, Lines
 from vaescope.studies.clapham.runs import LEFT_OPEN, PAPER, TITLES, Task, asked_runs, types_and_rate
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Values
+from vaescope.studies.context import StudyContext, Values
 from vaescope.studies.study import Cell, Findings, Study
 
 # Model -> beta -> types and rate of every seed.

@@ -9,9 +9,8 @@ from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.runs import MeasurementSpec, Run
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, StudyRun
 from vaescope.studies.measurements import regime
-from vaescope.studies.requests import Measurement, StudyRun
 from vaescope.studies.results import JsonTable
 from vaescope.sweeps import Sweep
 

@@ -17,9 +17,8 @@ from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Chart, Lines, Pictures
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import images, pictures
-from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep

@@ -15,8 +15,7 @@ from vaescope.metrics import factor_vae
 from vaescope.priors import principal_log_variances
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep

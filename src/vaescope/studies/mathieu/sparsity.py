@@ -16,9 +16,8 @@ from vaescope.encoding import encode, traverse
 from vaescope.metrics import class_activation, hoyer
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values
 from vaescope.studies.measurements import images, pictures
-from vaescope.studies.requests import Measurement, StudyRun, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep

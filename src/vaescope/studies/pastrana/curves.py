@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import StudyContext, Values
 from vaescope.studies.pastrana.runs import (
     BETAS,
     CHOSEN,
@@ -18,7 +18,6 @@ from vaescope.studies.pastrana.runs import (
     end_cells,
     of_images,
 )
-from vaescope.studies.requests import Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 

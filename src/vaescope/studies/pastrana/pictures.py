@@ -11,7 +11,7 @@ from vaescope.data import Dataset, Subset, conditions_of
 from vaescope.encoding import Traversal, encode, traversals, traverse
 from vaescope.runs import Run
 from vaescope.studies.charts import Pictures
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import images, pictures, regime
 from vaescope.studies.pastrana.runs import (
     CHOSEN,
@@ -23,7 +23,6 @@ from vaescope.studies.pastrana.runs import (
     held_out_of,
     of_images,
 )
-from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 

@@ -11,8 +11,7 @@ from vaescope.data import Dataset
 from vaescope.objectives import strengths
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Measurement, StudyRun, Values
+from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings
 from vaescope.sweeps import Sweep

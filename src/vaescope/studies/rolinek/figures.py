@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Values
+from vaescope.studies.context import StudyContext, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.rolinek.runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK, Task
 from vaescope.studies.rolinek.tables import CHOSEN

@@ -14,8 +14,7 @@ from vaescope.encoding import distance_to_orthogonality, encode
 from vaescope.errors import DataError
 from vaescope.metrics import neighbours
 from vaescope.runs import MeasurementSpec, Run
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Measurement, StudyRun
+from vaescope.studies.context import Measurement, StudyContext, StudyRun
 from vaescope.studies.results import JsonTable
 from vaescope.sweeps import Sweep
 

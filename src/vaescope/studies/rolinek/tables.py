@@ -8,8 +8,7 @@ from statistics import fmean
 from vaescope.metrics import random_decoder_baseline
 from vaescope.regime import share_below
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Values
+from vaescope.studies.context import StudyContext, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.rolinek.runs import BERNOULLI, DELTA_KL, DISENTANGLEMENT, DTO, RANDOM, Task, tasks
 from vaescope.studies.study import Cell, Findings, Study

@@ -14,9 +14,8 @@ from vaescope.regime import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
 from vaescope.studies.bonheme.settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values
 from vaescope.studies.measurements import histogram
-from vaescope.studies.requests import Measurement, StudyRun, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep

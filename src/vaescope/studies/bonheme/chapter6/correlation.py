@@ -36,8 +36,7 @@ from vaescope.studies.bonheme.settings import (
     types_of,
 )
 from vaescope.studies.charts import Lines, Matrix
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Measurement, Task, Values
+from vaescope.studies.context import Measurement, StudyContext, Task, Values
 from vaescope.studies.results import JsonTable, Result, ResultKey
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.training import Member, Trainer
@@ -191,7 +190,6 @@ def _asked_snapshots(context: StudyContext) -> Values:
 
     task = Task(
         title=f"snapshots of a beta-VAE, {name}",
-        data=name,
         net=context.pick(("mlp", "float32"), ("conv", "bfloat16")),
         parts={seed: (own,) for seed, own in keys.items()},
         models=1,

@@ -30,8 +30,7 @@ from vaescope.studies.bonheme.settings import (
     types_of,
 )
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Measurement, Values
+from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 

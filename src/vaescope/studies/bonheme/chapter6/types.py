@@ -27,9 +27,8 @@ from vaescope.studies.bonheme.settings import (
     types_of,
 )
 from vaescope.studies.charts import Histograms, Lines
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import histogram, regime
-from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 

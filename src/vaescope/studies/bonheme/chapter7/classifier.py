@@ -34,9 +34,8 @@ from vaescope.studies.bonheme.settings import (
     over,
 )
 from vaescope.studies.charts import Matrix
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Comparison, StudyContext, Values
 from vaescope.studies.measurements import map_of, plain_map
-from vaescope.studies.requests import Comparison, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.training import BatchOrder

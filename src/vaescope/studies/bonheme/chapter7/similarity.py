@@ -31,9 +31,8 @@ from vaescope.studies.bonheme.settings import (
     data_there,
 )
 from vaescope.studies.charts import Lines, Matrix
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Comparison, StudyContext, StudyRun, Values
 from vaescope.studies.measurements import map_of, plain_map
-from vaescope.studies.requests import Comparison, StudyRun, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 

@@ -15,9 +15,8 @@ from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme.chapter8.elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme.chapter8.search import DSPRITES, Subject, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext
+from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import regime
-from vaescope.studies.requests import Measurement, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 from vaescope.sweeps import Sweep, data_name

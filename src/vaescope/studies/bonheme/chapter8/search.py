@@ -25,8 +25,7 @@ from vaescope.sizing import (
     search_many,
 )
 from vaescope.sizing import Question as SizeQuestion
-from vaescope.studies.context import StudyContext
-from vaescope.studies.requests import Task, Values
+from vaescope.studies.context import StudyContext, Task, Values
 from vaescope.studies.results import JsonTable, Result, ResultKey
 from vaescope.studies.study import Cell
 
@@ -224,7 +223,6 @@ class Search:
         setup, strengths = self.setup, {str(question.objective) for question in self.questions}
         return Task(
             title=f"FONDUE, {len(self.questions)} searches, {self.subject.label}",
-            data=self.subject.label,
             net=(str(settings_of(self.context, self.connected)["net"]["name"]), setup.plan.precision),
             parts={seed: tuple(self.key(question, seed) for question in self.questions) for seed in seeds},
             models=SEARCH_MODELS * len(strengths),
