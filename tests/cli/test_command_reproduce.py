@@ -38,7 +38,7 @@ def two_betas(context: StudyContext) -> Findings:
 
 def many_rows(context: StudyContext) -> Findings:
     if context.settings.data:
-        context.log.data.add("mnist")
+        context.data.add("mnist")
     return Findings(tuple(Cell({"number": number}, float(number)) for number in range(50)))
 
 

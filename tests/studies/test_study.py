@@ -26,7 +26,6 @@ from vaescope.studies import (
 )
 from vaescope.studies.measurements import LAST_TEST
 from vaescope.studies.running import find
-from vaescope.studies.study import renamed
 from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
@@ -229,7 +228,3 @@ def test_data_that_are_not_there_leave_a_note(tmp_path: Path) -> None:
     assert found is not None
     assert len(found) == 1797
     assert len(context.notes) == 1
-
-
-def test_a_renamed_cell_says_more() -> None:
-    assert renamed(Cell({"beta": 1}, 2.0, 0.5, 3), data="mnist") == Cell({"beta": 1, "data": "mnist"}, 2.0, 0.5, 3)

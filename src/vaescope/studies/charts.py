@@ -5,17 +5,16 @@ A sentence says what is drawn, or what was found from the numbers; a claim of th
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from vaescope.checks import without_infinities
 from vaescope.errors import DataError
+from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
 
 
@@ -95,11 +94,7 @@ class Pictures:
 
     def plain(self) -> JsonTable:
         """For machines; the items as bytes, in 255 steps from black to white."""
-        strips = []
-        for caption, items in self.strips:
-            steps = (items.detach().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
-            pixels = base64.b64encode(steps.numpy().tobytes()).decode()
-            strips.append({"caption": caption, "shape": list(items.shape), "pixels": pixels})
+        strips = [{"caption": caption, **pictures(items)} for caption, items in self.strips]
         return {"chart": "pictures", "title": self.title, "sentence": self.sentence, "strips": strips}
 
 
@@ -123,12 +118,7 @@ def chart_of(table: JsonTable) -> Chart:
     if kind == "histograms":
         groups = {name: (group["edges"], group["counts"]) for name, group in own["groups"].items()}
         return Histograms(**{**own, "groups": groups})
-    return Pictures(own["title"], own["sentence"], [_strip(one) for one in own["strips"]])
-
-
-def _strip(table: JsonTable) -> tuple[str, Tensor]:
-    steps = np.frombuffer(base64.b64decode(table["pixels"]), dtype=np.uint8).reshape(table["shape"])
-    return table["caption"], torch.from_numpy(steps.astype(np.float32) / 255)
+    return Pictures(**{**own, "strips": [(strip["caption"], images(strip)) for strip in own["strips"]]})
 
 
 def _fields(chart: Lines | Matrix | Histograms) -> JsonTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from vaescope.training import write_atomically
 FORMAT = 1
 CHECKSUM = "sha256"
 LEFTOVER_SECONDS = 60.0
+_AGAIN = "Move the file away: the same command makes it again."
 # A table that was or will be JSON; what a value is, its measurement says.
 JsonTable: TypeAlias = dict[str, Any]
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -40,12 +41,12 @@ class ResultKey:
         cls, subject: str, measurement: str, options: Mapping[str, Json] | None = None, version: int = 1
     ) -> ResultKey:
         """The key with its options in a canonical text."""
-        return cls(subject, measurement, canonical(dict(options or {})), version)
+        return cls(subject, measurement, _canonical(dict(options or {})), version)
 
     @property
     def file_name(self) -> str:
         """A readable name that differs between keys."""
-        digest = hashlib.sha256(canonical([self.measurement, self.options, self.version]).encode()).hexdigest()
+        digest = _sha256([self.measurement, self.options, self.version])
         return f"{self.subject}-{self.measurement}-{digest[:10]}.json"
 
 
@@ -74,7 +75,7 @@ class ResultStore:
             file = self.folder / key.file_name
             if not file.is_file():
                 return None
-            found, result = read_result(file)
+            found, result = _read(file)
             if found != key:
                 raise RunError(
                     f"{file} must hold {key.measurement} of {key.subject}, it holds another result. {_AGAIN}"
@@ -84,33 +85,42 @@ class ResultStore:
 
     def add(self, key: ResultKey, result: Result) -> None:
         """Write a result; one that is there with another value is never overwritten."""
-        known = self.find(key)
-        if known is not None:
-            if known != result:
-                raise _conflict(key, self.folder / key.file_name, None)
+        if not self._is_new(key, result, "the new measurement"):
             return
         make_folder(self.folder)
-        write_atomically(self.folder / key.file_name, _text(key, result).encode())
+        table: dict[str, Json] = {
+            "format": FORMAT,
+            "subject": key.subject,
+            "measurement": key.measurement,
+            "version": key.version,
+            "options": json.loads(key.options),
+            "made": dict(result.made),
+            "failure": result.failure,
+            "value": result.value,
+        }
+        content = json.dumps({**table, CHECKSUM: _sha256(table)}, separators=(",", ":")) + "\n"
+        write_atomically(self.folder / key.file_name, content.encode())
         self._known[key] = result
-
-    def __iter__(self) -> Iterator[tuple[ResultKey, Result, Path]]:
-        for file in sorted(self.folder.glob("*.json")):
-            yield (*read_result(file), file)
 
     def merge(self, other: Path) -> int:
         """Copy results of another folder that are missing here, and count them; equal keys must have equal values."""
         if not other.is_dir():
             raise ConfigurationError(f"{other} must be a folder with results of studies; there is no such folder.")
-        missing: list[tuple[ResultKey, Result]] = []
-        for key, result, file in ResultStore(other):
-            known = self.find(key)
-            if known is None:
-                missing.append((key, result))
-            elif known != result:
-                raise _conflict(key, self.folder / key.file_name, file)
+        found = {file: _read(file) for file in sorted(other.glob("*.json"))}
+        missing = [(key, result) for file, (key, result) in found.items() if self._is_new(key, result, file)]
         for key, result in missing:
             self.add(key, result)
         return len(missing)
+
+    def _is_new(self, key: ResultKey, result: Result, source: Path | str) -> bool:
+        """Whether there is no result yet; one with another value is an error."""
+        known = self.find(key)
+        if known is not None and known != result:
+            raise ConfigurationError(
+                f"{self.folder / key.file_name} and {source} must hold the same value of {key.measurement} for "
+                f"{key.subject}; they differ. Keep one of the two."
+            )
+        return known is None
 
     def clean(self) -> None:
         """Remove what a killed process was writing; other processes may be writing now."""
@@ -120,10 +130,7 @@ class ResultStore:
                     part.unlink()
 
 
-_AGAIN = "Move the file away: the same command makes it again."
-
-
-def read_result(file: Path) -> tuple[ResultKey, Result]:
+def _read(file: Path) -> tuple[ResultKey, Result]:
     """The key and the result in a file, after its checksum was verified."""
     try:
         table = json.loads(file.read_text(encoding="utf-8"))
@@ -135,36 +142,15 @@ def read_result(file: Path) -> tuple[ResultKey, Result]:
         raise RunError(f"{file} is damaged ({type(error).__name__}: {error}). {_AGAIN}") from error
     if newer:
         raise RunError(f"{file} was written by a newer version of vaescope. Update vaescope to read it.")
-    if given != _checksum(table):
+    if given != _sha256(table):
         raise RunError(f"{file} is damaged: its checksum does not match its content. {_AGAIN}")
     return key, result
 
 
-def canonical(value: Json) -> str:
+def _canonical(value: Json) -> str:
     """The same text for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _text(key: ResultKey, result: Result) -> str:
-    table: dict[str, Json] = {
-        "format": FORMAT,
-        "subject": key.subject,
-        "measurement": key.measurement,
-        "version": key.version,
-        "options": json.loads(key.options),
-        "made": dict(result.made),
-        "failure": result.failure,
-        "value": result.value,
-    }
-    return json.dumps({**table, CHECKSUM: _checksum(table)}, separators=(",", ":")) + "\n"
-
-
-def _checksum(table: Mapping[str, Json]) -> str:
-    return hashlib.sha256(canonical(dict(table)).encode()).hexdigest()
-
-
-def _conflict(key: ResultKey, one: Path, other: Path | None) -> ConfigurationError:
-    where = f"{one} and {other}" if other is not None else f"{one} and the new measurement"
-    return ConfigurationError(
-        f"{where} must hold the same value of {key.measurement} for {key.subject}; they differ. Keep one of the two."
-    )
+def _sha256(value: Json) -> str:
+    return hashlib.sha256(_canonical(value).encode()).hexdigest()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
 from vaescope.studies.context import PAPER, StudyContext, StudySettings
 from vaescope.studies.results import JsonTable
+from vaescope.tables import columns_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class Cell:
     sd: float | None = None
     count: int = 1
     note: str = ""
+
+    @property
+    def key(self) -> tuple[tuple[str, str], ...]:
+        """What it is of, by which a number is found among the published ones."""
+        return tuple(sorted((name, str(value)) for name, value in self.of.items()))
 
     @classmethod
     def over(cls, of: Mapping[str, object], values: Sequence[float], diverged: int = 0) -> Cell:
@@ -87,22 +93,32 @@ class Reproduction(NotebookResult):
         Numbers of the one side stand alone where the other has none. Quick settings are chosen to show a behaviour in
         seconds: their numbers are not the published ones' kind, and no distance is given.
         """
-        known = {_key(cell.of): cell for cell in self.published}
-        ours = {_key(cell.of): cell for cell in self.findings.cells}
-        columns = list(dict.fromkeys(name for cell in (*self.findings.cells, *self.published) for name in cell.of))
-        rows = []
-        for key in dict.fromkeys([*ours, *known]):
-            mine, theirs = ours.get(key), known.get(key)
-            of = (mine or theirs or Cell({}, None)).of
-            row = {**{name: of.get(name) for name in columns}, **_compared(mine, theirs)}
-            rows.append(row if self.comparable else {**row, "difference_sd": None})
+        known = {cell.key: cell for cell in self.published}
+        ours = {cell.key: cell for cell in self.findings.cells}
+        columns = columns_of([cell.of for cell in (*self.findings.cells, *self.published)])
+        empty, rows = Cell({}, None, count=0), []
+        for key in {**ours, **known}:
+            mine, theirs, difference = ours.get(key, empty), known.get(key, empty), None
+            if self.comparable and mine.value is not None and theirs.value is not None and theirs.sd:
+                difference = (mine.value - theirs.value) / theirs.sd
+            rows.append(
+                {
+                    **{name: (mine.of or theirs.of).get(name) for name in columns},
+                    "ours": mine.value,
+                    "sd": mine.sd,
+                    "seeds": mine.count if key in ours else None,
+                    "published": theirs.value,
+                    "published_sd": theirs.sd,
+                    "difference_sd": difference,
+                    "note": "; ".join(one.note for one in (mine, theirs) if one.note),
+                }
+            )
         return rows
 
     def summary(self) -> str:
         """How many numbers there are, and how many lie within two published standard deviations."""
-        return (
-            f"{self.study.source}, {self.scale_words or self.settings.scale}: {verdict(self.rows(), self.comparable)}"
-        )
+        scale = self.scale_words or self.settings.scale
+        return f"{self.study.source}, {scale}: {verdict(self.rows(), self.comparable)}"
 
     def plain(self) -> JsonTable:
         """All of it as tables for machines."""
@@ -137,27 +153,3 @@ def verdict(rows: Sequence[JsonTable], comparable: bool = True) -> str:
     near = sum(abs(row["difference_sd"]) <= 2 for row in known)
     spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
     return f"{numbers}, {len(both)} of them published{spread}"
-
-
-def renamed(cell: Cell, **more: object) -> Cell:
-    """The cell with more said about what it is of."""
-    return replace(cell, of={**cell.of, **more})
-
-
-def _key(of: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, str(value)) for name, value in of.items()))
-
-
-def _compared(mine: Cell | None, theirs: Cell | None) -> JsonTable:
-    ours, published = None if mine is None else mine.value, None if theirs is None else theirs.value
-    spread = None if theirs is None else theirs.sd
-    difference = None if ours is None or published is None or not spread else (ours - published) / spread
-    return {
-        "ours": ours,
-        "sd": None if mine is None else mine.sd,
-        "seeds": None if mine is None else mine.count,
-        "published": published,
-        "published_sd": spread,
-        "difference_sd": difference,
-        "note": "; ".join(cell.note for cell in (mine, theirs) if cell is not None and cell.note),
-    }

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vaescope.markup import Markup, element
 from vaescope.reporting import Plot, downsample, heatmaps, pictures, style
 from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures
-from vaescope.studies.pages.panels import NARROW, empty_figure, name_axes, panels_for, where_is
 from vaescope.studies.results import JsonTable
 
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+PANEL, HEIGHT, GAP, AROUND, ENTRY = 200, 340, 60, 100, 22  # pixels; of a panel, of one alone, between, around, a name
+ABREAST = 6  # panels above which two stand side by side
+IN_A_ROW = 16  # letters of names that a row of the legend has room for on a telephone
+WIDE, NARROW = 34, 18  # letters above a panel, alone and next to another
 DENSE = 40  # points above which their marks are small
 MANY_TICKS = 8
 BLACK = "#000000"
@@ -54,17 +60,19 @@ def _lines(chart: Lines) -> Plot:
     missing = len(chart.rows) - len(rows)
     sentence = f"{chart.sentence} {_left_out(missing, chart)}" if missing else chart.sentence
     if not rows:
-        return Plot(chart.title, sentence, empty_figure(), list(map(dict, chart.rows)))
+        return Plot(chart.title, sentence, _empty_figure(), list(map(dict, chart.rows)))
     panels = _grouped(rows, chart.panel)
     # Every group keeps its style, also where a panel lacks it.
     groups = list(_grouped(rows, chart.by))
     names = [_name(chart.by, group) for group in groups]
     colours = {group: style.CYCLE[number % len(style.CYCLE)] for number, group in enumerate(groups)}
     marks = [str(mark) for mark in _grouped(chart.marks, "mark")]
-    figure = panels_for([_name(chart.panel, value) for value in panels] if chart.panel else [""], [*names, *marks])
+    titles = [_name(chart.panel, value) for value in panels] if chart.panel else [""]
+    drawn = _Panels(titles, [*names, *marks])
+    figure = drawn.figure
     is_category = not all(downsample.is_finite(row[chart.x]) for row in rows)
     for place, (panel, own) in enumerate(panels.items()):
-        where = where_is(place, len(panels))
+        where = drawn.where(place)
         for group, members in _grouped(own, chart.by).items():
             number = groups.index(group)
             trace = _trace(chart, members, is_category, number, len(groups))
@@ -77,7 +85,7 @@ def _lines(chart: Lines) -> Plot:
             figure.add_vline(mark[chart.x], **_upright(mark["mark"], colour, marks, first), **where)
         figure.update_xaxes(**_axis([row[chart.x] for row in own], is_category, chart.log_x, chosen=True), **where)
         figure.update_yaxes(**_axis([row[chart.y] for row in own], False, chart.log_y, chosen=False), nticks=6, **where)
-    name_axes(figure, len(panels), chart.x_title or _words(chart.x), chart.y_title or _words(chart.y))
+    drawn.name_axes(chart.x_title or _words(chart.x), chart.y_title or _words(chart.y))
     return Plot(chart.title, sentence, figure, list(map(dict, chart.rows)))
 
 
@@ -89,20 +97,19 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
         rows = [rows[place] for place in downsample.downsample([row[chart.y] for row in rows], downsample.MAX_POINTS)]
     colour, symbol = style.CYCLE[number % len(style.CYCLE)], style.SYMBOLS[number % len(style.SYMBOLS)]
     spread: list[Any] = [row.get(chart.sd) if chart.sd else None for row in rows]
-    has_spread = any(downsample.is_finite(value) for value in spread)
-    bars = (
-        [style.round_value(value) if downsample.is_finite(value) else None for value in spread] if has_spread else None
-    )
+    bars = [style.round_value(value) if downsample.is_finite(value) else None for value in spread]
+    has_spread = any(value is not None for value in bars)
+    # On bars of their own colour they would be lost.
+    bar_colour = BLACK if chart.kind == "bars" else colour
+    error_bars = {"type": "data", "array": bars, "width": 4, "thickness": 1.5, "color": bar_colour}
     common: JsonTable = {
         "x": [str(row[chart.x]) if is_category else style.round_value(row[chart.x]) for row in rows],
         "y": [style.round_value(row[chart.y]) for row in rows],
-        "error_y": {"type": "data", "array": bars, "width": 4, "thickness": 1.5, "color": colour} if bars else None,
+        "error_y": error_bars if has_spread else None,
         "hovertemplate": _hover(chart, has_spread, groups > 1),
     }
     if chart.kind == "bars":
         pattern = {"shape": PATTERNS[number % len(PATTERNS)], "fgcolor": colour, "bgcolor": "#ffffff", "size": 7}
-        if bars:  # on bars of their own colour they would be lost
-            common["error_y"]["color"] = BLACK
         return Bar(**common, marker={"color": colour, "line": {"color": colour, "width": 1}, "pattern": pattern})
     return Scatter(
         **common,
@@ -132,8 +139,8 @@ def _matrix(chart: Matrix) -> Plot:
         for row, values in zip(chart.rows, matrix, strict=True)
         for column, value in zip(chart.columns, values, strict=True)
     ]
-    names = [str(name) for name in chart.rows], [str(name) for name in chart.columns]
-    figure = heatmaps.heatmap(matrix, *names, of=chart.of, largest=chart.largest) if cells else empty_figure()
+    rows, columns = list(map(str, chart.rows)), list(map(str, chart.columns))
+    figure = heatmaps.heatmap(matrix, rows, columns, of=chart.of, largest=chart.largest) if cells else _empty_figure()
     return Plot(chart.title, chart.sentence, figure, cells)
 
 
@@ -146,8 +153,9 @@ def _histograms(chart: Histograms) -> Plot:
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
     if not bins:
-        return Plot(chart.title, chart.sentence, empty_figure(), [])
-    figure = panels_for(list(chart.groups), [""])
+        return Plot(chart.title, chart.sentence, _empty_figure(), [])
+    drawn = _Panels(list(chart.groups), [""])
+    figure = drawn.figure
     for place, (edges, counts) in enumerate(chart.groups.values()):
         low, high = np.asarray(edges[:-1], dtype=np.float64), np.asarray(edges[1:], dtype=np.float64)
         bars = Bar(
@@ -158,11 +166,61 @@ def _histograms(chart: Histograms) -> Plot:
             marker={"color": style.CYCLE[0], "line": {"color": "#ffffff", "width": 0.5}},
             hovertemplate="%{customdata[0]}: %{y:.4g}<extra></extra>",
         )
-        figure.add_trace(bars, **where_is(place, len(chart.groups)))
+        figure.add_trace(bars, **drawn.where(place))
     figure.update_yaxes(nticks=4, rangemode="tozero")
     figure.update_xaxes(nticks=6)
-    name_axes(figure, len(chart.groups), chart.x_title, "count")
+    drawn.name_axes(chart.x_title, "count")
     return Plot(chart.title, chart.sentence, figure, bins)
+
+
+class _Panels:
+    """Panels below each other, many of them two abreast, with room for the names of the legend on a telephone."""
+
+    def __init__(self, titles: Sequence[str], names: Sequence[str]) -> None:
+        from plotly.subplots import make_subplots
+
+        self.count, self.columns = len(titles), 2 if len(titles) > ABREAST else 1
+        lines = -(-self.count // self.columns)
+        inner = HEIGHT if self.count == 1 else lines * PANEL + (lines - 1) * GAP
+        above = 0
+        if len(names) > 1:
+            # On a telephone all names are as wide as the widest.
+            names_in_a_row = max(1, 2 * IN_A_ROW // (max(map(len, names)) + 6))
+            above = -(-len(names) // names_in_a_row) * ENTRY
+        shown = [style.shorten(title, WIDE if self.columns == 1 else NARROW) for title in titles]
+        self.figure: Figure = make_subplots(
+            rows=lines,
+            cols=self.columns,
+            vertical_spacing=GAP / inner if lines > 1 else 0,
+            horizontal_spacing=0.16 if self.columns > 1 else 0,
+            subplot_titles=shown if titles != [""] else None,
+        )
+        style.set_layout(self.figure, inner + AROUND + above, legend=len(names) > 1, t=34 + above)
+        self.figure.update_annotations(font_size=style.FONT_SIZE)
+
+    def where(self, place: int) -> dict[str, int]:
+        """The row and the column of a panel."""
+        return {"row": place // self.columns + 1, "col": place % self.columns + 1}
+
+    def name_axes(self, x_title: str, y_title: str) -> None:
+        """Words where they are not repeated: below the lowest panels, and at the left of each row."""
+        for place in range(self.count):
+            if place + self.columns >= self.count:
+                self.figure.update_xaxes(title_text=x_title, **self.where(place))
+            if place % self.columns == 0:
+                self.figure.update_yaxes(title_text=y_title, **self.where(place))
+
+
+def _empty_figure() -> Figure:
+    from plotly.graph_objects import Figure
+
+    figure = Figure()
+    style.set_layout(figure, AROUND)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    words = "nothing to draw: no finite numbers"
+    figure.add_annotation(text=words, showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+    return figure
 
 
 def _axis(values: Sequence[Any], is_category: bool, is_log: bool, *, chosen: bool) -> JsonTable:
