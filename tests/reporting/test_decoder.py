@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from vaescope.likelihoods import LIKELIHOODS
-from vaescope.likelihoods.independent import BernoulliLikelihood
+from vaescope.likelihoods.likelihood import BernoulliLikelihood
 from vaescope.markup import Markup, element, join, json_script
 from vaescope.models import MODELS, VAE, Architecture, Linear
 from vaescope.nets import ACTIVATIONS, NETS, initialise

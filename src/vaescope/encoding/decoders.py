@@ -14,7 +14,7 @@ from vaescope.data.conditions import conditions_of
 from vaescope.encoding.adapters import adapt
 from vaescope.encoding.encode import encode
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.likelihoods.independent import BernoulliDistribution
+from vaescope.likelihoods.likelihood import BernoulliDistribution
 from vaescope.metrics import DecoderFunction, FactorGrid, Score
 from vaescope.metrics import column_orthogonality as column_orthogonality_of_decoder
 from vaescope.metrics import distance_to_orthogonality as distance_to_orthogonality_of_decoder

@@ -17,8 +17,8 @@ from vaescope.models.latent_model import LatentModel
 from vaescope.nets.net import Decoder, Encoder, Net, Shape
 from vaescope.numerics.distributions import DiagonalGaussian, Distribution
 from vaescope.posteriors.posterior import Posterior, PosteriorHead
-from vaescope.priors.factorised import StandardPrior
 from vaescope.priors.prior import Prior
+from vaescope.priors.unconditional import StandardPrior
 from vaescope.registry import Registry
 
 

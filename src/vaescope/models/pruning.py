@@ -16,7 +16,7 @@ from vaescope.models.architecture import Architecture
 from vaescope.models.module import LatentModule
 from vaescope.posteriors import Full
 from vaescope.priors import Anisotropic, ConditionalGaussian, Mixture, Prior, PriorModule, Sparse, Standard, StudentT
-from vaescope.priors.factorised import AnisotropicPrior
+from vaescope.priors.unconditional import AnisotropicPrior
 
 
 def pruned(

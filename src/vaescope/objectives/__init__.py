@@ -5,6 +5,7 @@ from vaescope.objectives.objective import (
     OBJECTIVES,
     Context,
     Objective,
+    ScheduledObjective,
     Terms,
     form,
     in_words,
@@ -13,7 +14,6 @@ from vaescope.objectives.objective import (
     with_strengths,
 )
 from vaescope.objectives.rate import Annealed, Beta, MaximumEntropy
-from vaescope.objectives.scheduled import ScheduledObjective
 from vaescope.objectives.total_correlation import BetaTC, Factor
 
 __all__ = [

@@ -13,8 +13,7 @@ from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.models.latent_model import ForwardPass
 from vaescope.numerics.aggregate import latent_mmd, log_mixture
 from vaescope.numerics.distributions import Distribution, FullGaussian
-from vaescope.objectives.objective import OBJECTIVES, Context, Terms
-from vaescope.objectives.scheduled import ScheduledObjective
+from vaescope.objectives.objective import OBJECTIVES, Context, ScheduledObjective, Terms
 
 Divergence = Literal["mmd", "kl"]
 DIVERGENCES: tuple[str, ...] = get_args(Divergence)

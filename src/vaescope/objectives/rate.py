@@ -10,8 +10,7 @@ from torch import Tensor
 
 from vaescope.models.latent_model import ForwardPass
 from vaescope.numerics.distributions import DiagonalGaussian, Distribution, FullGaussian
-from vaescope.objectives.objective import OBJECTIVES, Context, Terms
-from vaescope.objectives.scheduled import ScheduledObjective
+from vaescope.objectives.objective import OBJECTIVES, Context, ScheduledObjective, Terms
 
 
 @OBJECTIVES.register("beta", summary="reconstruction + beta KL; beta = 1 is the ELBO", source="Bonheme, eq. 4.25")

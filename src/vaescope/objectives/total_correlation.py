@@ -18,8 +18,7 @@ from vaescope.nets.net import check_sizes
 from vaescope.numerics import gaussian
 from vaescope.numerics.aggregate import ESTIMATORS, Estimator, aggregate
 from vaescope.numerics.distributions import Distribution
-from vaescope.objectives.objective import OBJECTIVES, Context, Terms
-from vaescope.objectives.scheduled import ScheduledObjective
+from vaescope.objectives.objective import OBJECTIVES, Context, ScheduledObjective, Terms
 
 SHUFFLE = "objective/shuffle"
 CRITIC_SLOPE = 0.2

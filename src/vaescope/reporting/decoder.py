@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vaescope.likelihoods.independent import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from vaescope.likelihoods.likelihood import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
 from vaescope.models import LatentModule
 from vaescope.nets.conv import ConvDecoder
 from vaescope.nets.convolution import Deconvolution
