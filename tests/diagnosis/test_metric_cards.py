@@ -11,7 +11,7 @@ import torch
 
 from vaescope import diagnose
 from vaescope.codes import Representation
-from vaescope.diagnosis.metric_cards import meaning_card
+from vaescope.diagnosis.cards import meaning_card
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.metrics.meaning import meaning
 from vaescope.runs import fit

@@ -7,9 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vaescope.diagnosis.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, SEVERITY, WARNING, Card
+from vaescope.diagnosis.cards import (
+    BAD,
+    GOOD,
+    NOT_APPLICABLE,
+    NOTE,
+    SEVERITY,
+    WARNING,
+    Card,
+    collapse_card,
+    formed_card,
+    passive_since,
+)
 from vaescope.diagnosis.diagnose import Diagnosis, diagnose
-from vaescope.diagnosis.regime_cards import collapse_card, formed_card, passive_since
 from vaescope.regime import DeltaKL, collapse
 
 TITLES = {

@@ -132,11 +132,21 @@ def compare(
     dataset = _shared_items(found_runs, data, items, seed)
     codes = [_encode(subject, run, dataset, seed) for subject, run in zip(subjects, found_runs, strict=True)]
     names = _unique([subject_name(s) if run is None else run.id for s, run in zip(subjects, found_runs, strict=True)])
-    _check_same_items(names, codes)
+    for name, one in zip(names, codes, strict=True):
+        if len(one) != len(codes[0]):
+            raise DataError(
+                f"compared codes must be of the same items, but {names[0]} has {len(codes[0])} items and {name} "
+                f"{len(one)}. Encode the same items with every model."
+            )
     matrix = all_pairs([getattr(one, representation) for one in codes], measure=measure)
     types = [collapse(one).types for one in codes]
     table = [_row(*parts) for parts in zip(names, found_runs, codes, types, strict=True)]
-    compared = _compare_layers(found_runs, dataset) if layers else None
+    compared = None
+    if layers:
+        first, second = found_runs[:2]
+        if first is None or second is None:
+            raise ConfigurationError("layers=True needs models, so the first two subjects must be runs.")
+        compared = layer_similarity(first.model, second.model, dataset, items=MAX_LAYER_ITEMS)
     cards = by_severity([_usage_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)])
     return Comparison(names, representation, measure, tuple(table), np.asarray(matrix), cards, compared)
 
@@ -162,15 +172,6 @@ def _encode(subject: object, run: Run | None, dataset: Dataset | None, seed: int
     return adapt(subject, dataset if callable(subject) else None, seed=seed)
 
 
-def _check_same_items(names: Sequence[str], codes: Sequence[Representation]) -> None:
-    for name, one in zip(names[1:], codes[1:], strict=True):
-        if len(one) != len(codes[0]):
-            raise DataError(
-                f"compared codes must be of the same items, but {names[0]} has {len(codes[0])} items and {name} "
-                f"{len(one)}. Encode the same items with every model."
-            )
-
-
 def _unique(names: list[str]) -> tuple[str, ...]:
     """Number the names that occur more than once."""
     return tuple(
@@ -180,30 +181,19 @@ def _unique(names: list[str]) -> tuple[str, ...]:
 
 
 def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, object]:
+    """The settings of a run, the types, and the mean rate over items with its 95% interval."""
     row: dict[str, object] = {"name": name}
     if run is not None:
         # A run whose history is damaged can still be compared.
         known = {} if history_of(run)[1] else summary(run)
         row |= {column: known[column] for column in SUMMARY_COLUMNS if column in known}
         row |= strengths_in_use(run.configuration.member.objective)
-    row["latents"] = codes.latents
-    low, high = _rate_interval(codes)
-    return {**row, **types.counts, "rate": float(types.statistics.rate.sum()), "rate_low": low, "rate_high": high}
-
-
-def _rate_interval(codes: Representation) -> tuple[float, float]:
-    """The 95% interval of the mean rate over items."""
     units = codes.in_units_of_prior()
     rates = gaussian.kl_to_standard(units.mean.double(), units.variance.double().log()).sum(1)
     margin = NORMAL_QUANTILE * rates.std(correction=0) / len(rates) ** 0.5
-    return float(rates.mean() - margin), float(rates.mean() + margin)
-
-
-def _compare_layers(runs: Sequence[Run | None], dataset: Dataset | None) -> SimilarityMap:
-    one, other = runs[:2]
-    if one is None or other is None:
-        raise ConfigurationError("layers=True needs models, so the first two subjects must be runs.")
-    return layer_similarity(one.model, other.model, dataset, items=MAX_LAYER_ITEMS)
+    interval = {"rate_low": float(rates.mean() - margin), "rate_high": float(rates.mean() + margin)}
+    rate = float(types.statistics.rate.sum())
+    return {**row, "latents": codes.latents, **types.counts, "rate": rate, **interval}
 
 
 def _describe(value: float, descriptions: dict[float, str]) -> str:
@@ -215,10 +205,11 @@ def _usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
     """Whether the models use the same number of latents, which limits how similar their codes can be."""
     used = [len(one.types) - len(one.passive) for one in types]
     rows = [{"name": name, "used": count, **one.counts} for name, count, one in zip(names, used, types, strict=True)]
-    if len(set(used)) == 1:
-        return Card("Latents in use", NOTE, f"All models use {used[0]} latents.", "", rows)
-    meaning = f"The models use {min(used)} to {max(used)} latents; a model that uses fewer encodes less."
-    return Card("Latents in use", NOTE, meaning, "Compare models that use the same number of latents.", rows)
+    meaning, advice = f"All models use {used[0]} latents.", ""
+    if len(set(used)) > 1:
+        meaning = f"The models use {min(used)} to {max(used)} latents; a model that uses fewer encodes less."
+        advice = "Compare models that use the same number of latents."
+    return Card("Latents in use", NOTE, meaning, advice, rows)
 
 
 def _theory_card(names: Sequence[str], codes: Sequence[Representation], types: Sequence[VariableTypes]) -> Card:

@@ -10,12 +10,12 @@ from typing import Any
 
 from vaescope.checks import without_infinities
 from vaescope.data import DataLike
-from vaescope.diagnosis import metric_cards, regime_cards
+from vaescope.diagnosis import cards
 from vaescope.diagnosis.cards import NOT_APPLICABLE, Card, by_severity
 from vaescope.diagnosis.subject import MAX_ITEMS, Subject, load_subject
 from vaescope.encoding import decoder_of
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics import Measurements, Score, measure_all
+from vaescope.metrics import Score, measure_all
 from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.notebook import render_view
@@ -61,7 +61,7 @@ class Diagnosis:
 
     def summary(self) -> str:
         """The verdict in one sentence."""
-        return regime_cards.verdict(self.types)
+        return cards.verdict(self.types)
 
     def _repr_html_(self) -> str | None:
         return render_view(self)
@@ -136,11 +136,15 @@ def diagnose_subject(
     decoder = decoder_of(subject.model, subject.items)
     measured = measure_all(metrics, codes, names=names, decoder=decoder, exclude=exclude, types=types, seed=seed)
     encoded = meaning(codes, names=names) if count_varying(codes.factors, codes.labels) else None
-    cards = [*_regime_cards(subject, found), *_run_cards(subject)]
+    findings = [*_regime_cards(subject, found), *_run_cards(subject)]
     if predict:
-        cards.append(regime_cards.downstream_card(downstream(codes, types, seed=seed)))
-    cards += _metric_cards(encoded, measured)
-    return Diagnosis(subject.name, types, by_severity(cards), encoded, measured.scores)
+        findings.append(cards.downstream_card(downstream(codes, types, seed=seed)))
+    if encoded is not None:
+        findings.append(cards.meaning_card(encoded))
+    if measured.scores or measured.left_out:
+        findings.append(cards.scores_card(measured))
+    findings += [cards.importance_card(score) for score in measured.scores if score.metric == "dci"]
+    return Diagnosis(subject.name, types, by_severity(findings), encoded, measured.scores)
 
 
 def _regime_cards(subject: Subject, found: Collapse) -> list[Card]:
@@ -153,12 +157,12 @@ def _regime_cards(subject: Subject, found: Collapse) -> list[Card]:
         if ACTIVE in types.by_rule["rolinek"]:
             formed = delta_kl(codes.mean, codes.variance, prior=codes.prior)
     return [
-        regime_cards.collapse_card(found, history, strengths),
-        regime_cards.types_card(types),
-        regime_cards.rate_card(found, information),
-        regime_cards.mean_and_sampled_card(mean_and_sampled(codes, types) if len(codes) > codes.latents else None),
-        regime_cards.mixed_card(types),
-        regime_cards.formed_card(formed, history),
+        cards.collapse_card(found, history, strengths),
+        cards.types_card(types),
+        cards.rate_card(found, information),
+        cards.mean_and_sampled_card(mean_and_sampled(codes, types) if len(codes) > codes.latents else None),
+        cards.mixed_card(types),
+        cards.formed_card(formed, history),
     ]
 
 
@@ -167,16 +171,9 @@ def _run_cards(subject: Subject) -> list[Card]:
     if subject.run is None:
         return []
     architecture = subject.run.configuration.architecture
-    prior, cards = PRIORS.name_of(architecture.prior), []
+    prior, found = PRIORS.name_of(architecture.prior), []
     if prior != "standard" and architecture.model != "autoencoder":
-        cards.append(regime_cards.prior_card(prior, measured=subject.codes.prior is not None))
+        found.append(cards.prior_card(prior, measured=subject.codes.prior is not None))
     if not subject.history:
-        cards.append(Card("History", NOT_APPLICABLE, subject.missing["History"]))
-    return cards
-
-
-def _metric_cards(encoded: Meaning | None, measured: Measurements) -> list[Card]:
-    cards = [] if encoded is None else [metric_cards.meaning_card(encoded)]
-    if measured.scores or measured.left_out:
-        cards.append(metric_cards.scores_card(measured))
-    return cards + [metric_cards.importance_card(score) for score in measured.scores if score.metric == "dci"]
+        found.append(Card("History", NOT_APPLICABLE, subject.missing["History"]))
+    return found
