@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from vaescope.reporting.loss_plots import losses_plot
+from vaescope.reporting.comparison_plots import losses_plot
 from vaescope.reporting.plots import Plot
 
 

@@ -80,7 +80,7 @@ def test_elements_escape_text_and_attributes_but_not_elements() -> None:
     assert join("<", [inner, "&"]) == "&lt;<b>1 &lt; 2</b>&amp;"
 
 
-def test_an_island_is_json_whatever_is_in_it() -> None:
+def test_data_are_valid_json_and_escaped() -> None:
     held = json_script("data", {"a": "</script><!--", "b": [1.5, float("nan")]})
     inside = held.removeprefix('<script type="application/json" id="data">').removesuffix("</script>")
     assert "<" not in inside
@@ -92,6 +92,7 @@ def test_an_island_is_json_whatever_is_in_it() -> None:
 
 
 def test_a_page_links_to_its_sections() -> None:
-    text = page("A", element("h2", "Plots", id="plots"), navigation=[("plots", "Plots & more")], plotly=False)
+    text = page("A", parts=[("plots", "Plots & more", element("p", "Here"))], plotly=False)
     assert '<a href="#plots">Plots &amp; more</a>' in text
+    assert '<h2 id="plots">Plots &amp; more</h2><p>Here</p>' in text
     assert "plotly.js v" not in text

@@ -14,6 +14,7 @@ import torch
 
 import vaescope as vs
 from vaescope.errors import ConfigurationError
+from vaescope.reporting.report import seed_rows
 
 HISTORY = "history.jsonl"
 NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
@@ -139,6 +140,15 @@ def test_several_runs_are_compared_with_intervals(tmp_path: Path) -> None:
     assert "The 6 models encode" in found
     assert "Over seeds" in found
     assert all(run.id in found for run in runs)
+
+
+def test_intervals_over_seeds_are_students() -> None:
+    rows = [{"name": str(seed), "beta": 4.0, "seed": seed, "rate": value} for seed, value in enumerate((1.0, 2.0, 3.0))]
+    (row,) = seed_rows([*rows, {"name": "x", "beta": 1.0, "seed": 0, "rate": 9.0}])
+    # t(.975, 2) = 4.3027, and the standard error 1 / sqrt(3).
+    assert row["rate"] == "2 (-0.4841 to 4.484)"
+    assert row["seeds"] == 3
+    assert row["beta"] == 4.0
 
 
 def test_an_empty_list_raises_an_error(tmp_path: Path) -> None:

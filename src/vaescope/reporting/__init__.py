@@ -1,7 +1,7 @@
 """Plots, pages and the report in one HTML file."""
 
-from vaescope.reporting import downsample, heatmaps, page, pictures, sections, style
+from vaescope.reporting import downsample, heatmaps, page, pictures, style
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.report import report
 
-__all__ = ["Plot", "downsample", "heatmaps", "page", "pictures", "report", "sections", "style"]
+__all__ = ["Plot", "downsample", "heatmaps", "page", "pictures", "report", "style"]

@@ -9,7 +9,7 @@ from vaescope.diagnosis import Card, Comparison, Diagnosis
 from vaescope.markup import Markup, element
 from vaescope.metrics import Meaning
 from vaescope.notebook import register_view
-from vaescope.reporting import sections
+from vaescope.reporting import page
 from vaescope.reporting.heatmaps import map_plot, similarity_plot
 from vaescope.reporting.history_plots import run_plot
 from vaescope.reporting.latent_plots import factor_plot
@@ -25,13 +25,13 @@ Result = TypeVar("Result")
 
 @register_view(Card)
 def _card(card: Card) -> Markup:
-    return sections.for_notebook(sections.card(card))
+    return page.for_notebook(page.card(card))
 
 
 @register_view(Diagnosis)
 def _diagnosis(found: Diagnosis) -> Markup:
     verdict = element("p", element("strong", found.summary()))
-    return sections.for_notebook(verdict, sections.cards(found.cards), table(found.rows(), f"Latents of {found.name}"))
+    return page.for_notebook(verdict, page.cards(found.cards), table(found.rows(), f"Latents of {found.name}"))
 
 
 def _register_plot(kind: type[Result], draw: Callable[[Result], Plot | None]) -> None:

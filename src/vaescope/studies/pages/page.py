@@ -10,7 +10,7 @@ from typing import Any
 from vaescope.checks import without_infinities
 from vaescope.errors import ConfigurationError
 from vaescope.markup import Markup, element
-from vaescope.reporting import page, sections
+from vaescope.reporting import page
 from vaescope.studies import Reproduction
 from vaescope.studies.charts import chart_of
 from vaescope.studies.pages.plots import plots_and_pictures
@@ -28,7 +28,7 @@ def study_page(plain: JsonTable) -> str:
     plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
     parts: list[tuple[str, str, Any]] = [("numbers", "Ours and the published", _numbers(plain["rows"]))]
     if plots:
-        parts.append(("figures", "Figures", sections.plots(plots)))
+        parts.append(("figures", "Figures", page.plots(plots)))
     if pictures:
         parts.append(("pictures", "Pictures", element("div", *pictures, class_="plots")))
     if plain["left_open"]:
@@ -42,9 +42,8 @@ def study_page(plain: JsonTable) -> str:
         element("h1", f"vaescope reproduces {plain['source']}"),
         element("p", f"{plain['summary']}.", class_="verdict"),
         element("p", plain["question"]),
-        sections.facts(facts),
-        *[sections.section(*part) for part in parts],
-        navigation=[(identity, title) for identity, title, _ in parts],
+        page.facts(facts),
+        parts=parts,
         plotly=bool(plots),
     )
 
