@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from vaescope.markup import Markup, element
@@ -13,6 +13,11 @@ MAX_HTML_ROWS = 200
 
 # One row of a result: cells by column, numbers, text or None.
 Row: TypeAlias = dict[str, Any]
+
+
+def rows_from_columns(columns: Mapping[str, Iterable[object]]) -> list[Row]:
+    """The rows of a table that is given by its columns."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def columns_of(rows: Sequence[Mapping[str, object]]) -> list[str]:

@@ -13,7 +13,7 @@ from vaescope import diagnose
 from vaescope.codes import Representation
 from vaescope.diagnosis.cards import meaning_card
 from vaescope.errors import ConfigurationError, UnknownNameError
-from vaescope.metrics.meaning import meaning
+from vaescope.metrics import meaning
 from vaescope.runs import fit
 
 GENERATOR = np.random.default_rng(0)

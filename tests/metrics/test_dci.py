@@ -153,7 +153,7 @@ def test_a_class_that_is_missing_by_chance_is_no_error() -> None:
 
 
 def test_a_single_factor_is_refused() -> None:
-    with pytest.raises(DataError, match="several factors, got 1"):
+    with pytest.raises(DataError, match="at least 2"):
         dci(np.eye(6), np.arange(6) % 2)
 
 

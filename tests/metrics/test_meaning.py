@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from vaescope.metrics.meaning import meaning
+from vaescope.metrics import meaning
 
 NAMES = ("shape", "position x", "scale")
 

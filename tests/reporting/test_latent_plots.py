@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from vaescope.codes import Representation
-from vaescope.metrics import Score
-from vaescope.metrics.meaning import Meaning
+from vaescope.metrics import Meaning, Score
 from vaescope.regime import variable_types
 from vaescope.reporting.latent_plots import (
     BINS,

@@ -10,10 +10,12 @@ from typing import Final, Literal, get_args
 from vaescope.checks import without_infinities
 from vaescope.diagnosis.subject import History
 from vaescope.metrics import Measurements, Score
-from vaescope.metrics.meaning import Meaning, listed
+from vaescope.metrics.mutual_information import Meaning, listed
 from vaescope.notebook import render_view
 from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.regime import (
+    MEAN,
+    SAMPLED,
     Collapse,
     DeltaKL,
     Downstream,
@@ -22,7 +24,6 @@ from vaescope.regime import (
     VariableTypes,
     share_below,
 )
-from vaescope.regime.combinations import MEAN, SAMPLED
 from vaescope.regime.information import MAX_ITEMS as INFORMATION_ITEMS
 
 Status = Literal["bad", "warning", "note", "good", "not applicable"]

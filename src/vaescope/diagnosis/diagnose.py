@@ -15,9 +15,8 @@ from vaescope.diagnosis.cards import NOT_APPLICABLE, Card, by_severity
 from vaescope.diagnosis.subject import MAX_ITEMS, Subject, load_subject
 from vaescope.encoding import decoder_of
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics import Score, measure_all
+from vaescope.metrics import Meaning, Score, meaning, measure_all
 from vaescope.metrics.inputs import count_varying
-from vaescope.metrics.meaning import Meaning, meaning
 from vaescope.notebook import render_view
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE

@@ -3,8 +3,7 @@
 from vaescope.metrics.decoders import DecoderFunction
 from vaescope.metrics.fixed_factor import beta_vae, factor_vae, irs
 from vaescope.metrics.inputs import MetricInputs, metric_inputs
-from vaescope.metrics.meaning import Meaning, meaning
-from vaescope.metrics.mutual_information import mig, mig_sup, modularity
+from vaescope.metrics.mutual_information import Meaning, meaning, mig, mig_sup, modularity
 from vaescope.metrics.orthogonality import column_orthogonality, distance_to_orthogonality, random_decoder_baseline
 from vaescope.metrics.prediction import dci, downstream_accuracy, explicitness, sample_efficiency
 from vaescope.metrics.sampling import FactorGrid

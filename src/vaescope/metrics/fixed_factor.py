@@ -169,64 +169,75 @@ def irs(
     return evaluate("irs", estimator, measure, codes, factors, **options)
 
 
-def mean_differences(
-    sampler: FixedFactorSampler, fixed: Int[np.ndarray, "examples"], batch: int, generator: np.random.Generator
-) -> Float[np.ndarray, "examples latents"]:
-    """The mean absolute difference of the codes of `batch` pairs for each example."""
-    latents = sampler.sample.codes.shape[1]
-    found = np.empty((len(fixed), latents))
-    for part in blocks(len(fixed), 2 * batch):
-        uniform = generator.random((len(fixed[part]), 2, batch))
-        first = sampler.draw(uniform[:, 0])
-        pairs = np.stack((first, sampler.draw_sharing(fixed[part, None], first, uniform[:, 1])), axis=1)
-        table, places = sampler.columns(pairs)
-        for latent in range(latents):
-            values = table[latent].take(places)
-            found[part, latent] = np.abs(values[:, 0] - values[:, 1]).mean(1)
-    return found
-
-
 def _pair_accuracy(
     sampler: FixedFactorSampler, seed: int, train_examples: int, test_examples: int, batch: int
 ) -> RawScore:
     from sklearn.linear_model import LogisticRegression
 
-    factors = len(sampler.sample.names)
+    sampler.sample.require_several_factors()
+    latents, factors = sampler.sample.codes.shape[1], len(sampler.sample.names)
     whole_number("train_examples", train_examples, factors)
     generator = np.random.default_rng((seed, 3))
+
+    def mean_differences(fixed: Int[np.ndarray, "examples"]) -> Float[np.ndarray, "examples latents"]:
+        found = np.empty((len(fixed), latents))
+        for part in blocks(len(fixed), 2 * batch):
+            uniform = generator.random((len(fixed[part]), 2, batch))
+            first = sampler.draw(uniform[:, 0])
+            pairs = np.stack((first, sampler.draw_sharing(fixed[part, None], first, uniform[:, 1])), axis=1)
+            table, places = sampler.columns(pairs)
+            for latent in range(latents):
+                values = table[latent].take(places)
+                found[part, latent] = np.abs(values[:, 0] - values[:, 1]).mean(1)
+        return found
+
     # One example of each factor comes first, so that the regression knows all of them.
     fixed = np.concatenate((np.arange(factors), generator.integers(factors, size=train_examples)))[:train_examples]
-    points = mean_differences(sampler, fixed, batch, generator)
+    points = mean_differences(fixed)
     model = LogisticRegression(max_iter=MAX_ITERATIONS).fit(points, fixed)
-    train = float(model.score(points, fixed))
+    parts = {"train_accuracy": float(model.score(points, fixed)), "chance": 1 / factors}
     matrix = np.stack([points[fixed == factor].mean(0) for factor in range(factors)], axis=1)
     fixed = generator.integers(factors, size=test_examples)
-    correct = model.predict(mean_differences(sampler, fixed, batch, generator)) == fixed
-    parts = {"train_accuracy": train, "chance": 1 / factors}
-    return RawScore(float(correct.mean()), parts, accuracy_by_factor(correct, fixed, factors), matrix)
+    correct = model.predict(mean_differences(fixed)) == fixed
+    return RawScore(float(correct.mean()), parts, _accuracy_by_factor(correct, fixed, factors), matrix)
 
 
-def cast_votes(
-    sampler: FixedFactorSampler,
-    fixed: Int[np.ndarray, "votes"],
-    batch: int,
-    variance: Float[np.ndarray, "latents"],
-    kept: Int[np.ndarray, "kept"],
-    generator: np.random.Generator,
-) -> Int[np.ndarray, "votes"]:
-    """The latent that each vote goes to; the first of several that vary equally little."""
-    # Drawn ahead, so that later random numbers do not depend on how many votes are counted at a time.
-    anchors = sampler.draw(generator.random(len(fixed)))[:, None]
-    winners = np.empty(len(fixed), dtype=np.int64)
-    for part in blocks(len(fixed), batch):
-        uniform = generator.random((len(fixed[part]), batch))
-        table, places = sampler.columns(sampler.draw_sharing(fixed[part, None], anchors[part], uniform))
-        ratios = np.empty((len(kept), len(places)))
-        for votes in blocks(len(places), batch, MAX_CACHED_NUMBERS):
-            for row, latent in enumerate(kept):
-                ratios[row, votes] = variances(table[latent].take(places[votes]))
-        winners[part] = kept[(ratios / variance[kept, None]).argmin(0)]
-    return winners
+def _vote_accuracy(sampler: FixedFactorSampler, seed: int, protocol: VotingProtocol) -> RawScore:
+    sample = sampler.sample
+    sample.require_several_factors()
+    latents, factors = sample.codes.shape[1], len(sample.names)
+    variance = sample.codes.var(0, ddof=1)
+    kept = np.flatnonzero((np.ptp(sample.codes, axis=0) > 0) & (np.sqrt(variance) >= protocol.prune))
+    if not len(kept):
+        nothing = np.zeros((latents, factors))
+        return RawScore(0.0, {"train_accuracy": 0.0, "latents_kept": 0.0}, (0.0,) * factors, nothing)
+    generator = np.random.default_rng((seed, 3))
+
+    def cast_votes(count: int) -> tuple[Int[np.ndarray, "votes"], Int[np.ndarray, "votes"]]:
+        """The factor that each vote holds fixed, and the latent it goes to; the first of those that vary least."""
+        fixed = generator.integers(factors, size=count)
+        # Drawn ahead, so that later random numbers do not depend on how many votes are counted at a time.
+        anchors = sampler.draw(generator.random(count))[:, None]
+        winners = np.empty(count, dtype=np.int64)
+        for part in blocks(count, protocol.batch):
+            uniform = generator.random((len(fixed[part]), protocol.batch))
+            table, places = sampler.columns(sampler.draw_sharing(fixed[part, None], anchors[part], uniform))
+            ratios = np.empty((len(kept), len(places)))
+            for votes in blocks(len(places), protocol.batch, MAX_CACHED_NUMBERS):
+                for row, latent in enumerate(kept):
+                    ratios[row, votes] = variances(table[latent].take(places[votes]))
+            winners[part] = kept[(ratios / variance[kept, None]).argmin(0)]
+        return fixed, winners
+
+    fixed, winners = cast_votes(protocol.train_votes)
+    table = np.bincount(winners * factors + fixed, minlength=latents * factors).reshape(latents, factors)
+    majority = table.argmax(1)
+    parts = {"train_accuracy": float((majority[winners] == fixed).mean()), "latents_kept": float(len(kept))}
+    if protocol.test_votes:
+        fixed, winners = cast_votes(protocol.test_votes)
+    correct = majority[winners] == fixed
+    by_factor = _accuracy_by_factor(correct, fixed, factors)
+    return RawScore(float(correct.mean()), parts, by_factor, table.astype(np.float64))
 
 
 def variances(batches: Float[np.ndarray, "votes items"]) -> Float[np.ndarray, "votes"]:
@@ -236,35 +247,12 @@ def variances(batches: Float[np.ndarray, "votes items"]) -> Float[np.ndarray, "v
     return np.asarray((np.einsum("vi,vi->v", moved, moved) - (moved @ np.ones(size)) ** 2 / size) / (size - 1))
 
 
-def accuracy_by_factor(
+def _accuracy_by_factor(
     correct: Bool[np.ndarray, "tests"], fixed: Int[np.ndarray, "tests"], factors: int
 ) -> tuple[float | None, ...]:
     """The accuracy of the tests of each factor; None for one that was never drawn."""
     hits, counts = np.bincount(fixed, correct, minlength=factors), np.bincount(fixed, minlength=factors)
     return tuple(float(hit / count) if count else None for hit, count in zip(hits, counts, strict=True))
-
-
-def _vote_accuracy(sampler: FixedFactorSampler, seed: int, protocol: VotingProtocol) -> RawScore:
-    sample = sampler.sample
-    latents, factors = sample.codes.shape[1], len(sample.names)
-    varying = np.ptp(sample.codes, axis=0) > 0
-    variance = sample.codes.var(0, ddof=1)
-    kept = np.flatnonzero(varying & (np.sqrt(variance) >= protocol.prune))
-    if not len(kept):
-        nothing = np.zeros((latents, factors))
-        return RawScore(0.0, {"train_accuracy": 0.0, "latents_kept": 0.0}, (0.0,) * factors, nothing)
-    generator = np.random.default_rng((seed, 3))
-    fixed = generator.integers(factors, size=protocol.train_votes)
-    winners = cast_votes(sampler, fixed, protocol.batch, variance, kept, generator)
-    table = np.bincount(winners * factors + fixed, minlength=latents * factors).reshape(latents, factors)
-    majority = table.argmax(1)
-    train = float((majority[winners] == fixed).mean())
-    if protocol.test_votes:
-        fixed = generator.integers(factors, size=protocol.test_votes)
-        winners = cast_votes(sampler, fixed, protocol.batch, variance, kept, generator)
-    correct = majority[winners] == fixed
-    parts = {"train_accuracy": train, "latents_kept": float(len(kept))}
-    return RawScore(float(correct.mean()), parts, accuracy_by_factor(correct, fixed, factors), table.astype(np.float64))
 
 
 def _robustness(data: MetricInputs, seed: int, quantile: float, bins: int, binned: str) -> RawScore:

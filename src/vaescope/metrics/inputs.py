@@ -16,14 +16,12 @@ from vaescope.codes import Representation
 from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
-from vaescope.regime import VariableTypes, variable_types
-from vaescope.regime.combinations import checked_types
+from vaescope.regime.variable_types import TypesLike, checked_types, variable_types
 
 TRAIN_ITEMS, TEST_ITEMS = 10_000, 5_000  # as in disentanglement_lib
 
 CodesLike: TypeAlias = Representation | ArrayLike
 FactorsLike: TypeAlias = ArrayLike | None
-TypesLike: TypeAlias = VariableTypes | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,11 @@ class MetricInputs:
                     f"{int(counts.min())}. Add some, or leave its items out."
                 )
 
+    def require_several_factors(self) -> None:
+        """Raise an error if there is only one factor."""
+        if len(self.names) < 2:
+            raise DataError(f"this metric compares factors: it needs at least 2, got only {self.names[0]!r}.")
+
     def part(self, index: Int[np.ndarray, "rows"] | slice) -> MetricInputs:
         """Some of the items; classes keep their numbers."""
         return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
@@ -98,7 +101,7 @@ def metric_inputs(
     *,
     names: Sequence[str] | None = None,
     exclude: str | None = None,
-    types: TypesLike = None,
+    types: TypesLike | None = None,
 ) -> MetricInputs:
     """Check codes and factors.
 
@@ -190,7 +193,7 @@ def _titles(names: Sequence[str] | None, factors: int) -> tuple[str, ...]:
     return titles
 
 
-def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: TypesLike) -> tuple[int, ...]:
+def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: TypesLike | None) -> tuple[int, ...]:
     if exclude is None:
         return tuple(range(latents))
     if exclude not in VARIABLE_TYPES:

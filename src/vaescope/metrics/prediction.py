@@ -171,8 +171,7 @@ def concentration(importances: Float[np.ndarray, "rows columns"]) -> float:
 
 
 def _dci(data: MetricInputs, seed: int, trees: Trees) -> RawScore:
-    if len(data.names) < 2:
-        raise DataError("dci compares several factors, got 1. Pass at least 2.")
+    data.require_several_factors()
     _ = data.classes  # raises an error for a continuous factor
     train, test = train_test_split(data, seed)
 
@@ -278,18 +277,14 @@ def _standardise(train: Codes, test: Codes) -> tuple[Codes, Codes]:
 
 
 def _boosted(
-    settings: Mapping[str, object], rounds: int, train: Codes, classes: Classes, test: Codes
+    train: Codes, classes: Classes, test: Codes, seed: int, *, settings: Mapping[str, object], rounds: int
 ) -> tuple[Importances, Classes]:
-    """The importances and predictions of LightGBM."""
+    """The importances and predictions of LightGBM; nothing is drawn."""
     import lightgbm
 
     options = {**settings, "num_class": int(classes.max()) + 1}
     model = lightgbm.train(options, lightgbm.Dataset(train, classes, params=options), rounds)
     return model.feature_importance("gain"), np.asarray(model.predict(test, num_threads=1)).argmax(1)
-
-
-def _lightgbm_trees(train: Codes, classes: Classes, test: Codes, seed: int) -> tuple[Importances, Classes]:
-    return _boosted(DCI_TREES, DCI_ROUNDS, train, classes, test)
 
 
 def _sklearn_trees(train: Codes, classes: Classes, test: Codes, seed: int) -> tuple[Importances, Classes]:
@@ -300,7 +295,7 @@ def _sklearn_trees(train: Codes, classes: Classes, test: Codes, seed: int) -> tu
 
 
 def _trees(train: Codes, classes: Classes, test: Codes) -> Classes:
-    return _boosted(TASK_TREES, TASK_ROUNDS, train, classes, test)[1]
+    return _boosted(train, classes, test, 0, settings=TASK_TREES, rounds=TASK_ROUNDS)[1]
 
 
 def _logistic(train: Codes, classes: Classes, test: Codes) -> Classes:
@@ -310,7 +305,10 @@ def _logistic(train: Codes, classes: Classes, test: Codes) -> Classes:
     return np.asarray(LogisticRegression(max_iter=MAX_ITERATIONS).fit(train, classes).predict(test))
 
 
-DCI_PROTOCOLS: dict[str, Trees] = {"fast": _lightgbm_trees, "dlib": _sklearn_trees}
+DCI_PROTOCOLS: dict[str, Trees] = {
+    "fast": partial(_boosted, settings=DCI_TREES, rounds=DCI_ROUNDS),
+    "dlib": _sklearn_trees,
+}
 CLASSIFIERS: dict[str, tuple[str, Classifier]] = {
     "trees": ("boosted trees", _trees),
     "logistic": ("logistic regression", _logistic),

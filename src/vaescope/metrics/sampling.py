@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias, Unpack
 
@@ -177,42 +177,20 @@ def evaluate_fixed(
 ) -> Score:
     """The same as `evaluate`, for a measure of items that share a factor: from labelled codes or a `FactorGrid`."""
 
-    def checked(sampler: FixedFactorSampler, seed: int) -> RawScore:
-        names = sampler.sample.names
-        if len(names) < 2:
-            raise DataError(
-                f"this metric finds which factor was held fixed: it needs at least 2, got only {names[0]!r}."
-            )
-        return measure(sampler, seed)
-
-    if isinstance(codes, FactorGrid):
-        return _evaluate_grid(metric, f"{estimator}, from the full grid", checked, codes, factors, options)
-    estimator = f"{estimator}, from labelled items"
-    return evaluate(metric, estimator, lambda data, seed: checked(ItemSampler(data), seed), codes, factors, **options)
-
-
-def blocks(count: int, size: int, limit: int | None = None) -> Iterator[slice]:
-    """Slices of `count` batches of `size` items, each of at most `limit` items (default: 2^20) or one batch."""
-    step = max(1, (MAX_BLOCK_ITEMS if limit is None else limit) // size)
-    return (slice(start, min(start + step, count)) for start in range(0, count, step))
-
-
-def _evaluate_grid(
-    metric: str,
-    estimator: str,
-    measure: FixedFactorMeasure,
-    grid: FactorGrid,
-    factors: FactorsLike,
-    options: MetricOptions,
-) -> Score:
+    if not isinstance(codes, FactorGrid):
+        estimator += ", from labelled items"
+        return evaluate(
+            metric, estimator, lambda data, seed: measure(ItemSampler(data), seed), codes, factors, **options
+        )
     if whole_number("half_samples", options.get("half_samples", 0), 0):
         raise ConfigurationError(
             "half_samples are drawn from labelled items; a grid holds all items, so its score has no spread over them. "
             "Leave half_samples out, or pass codes and factors."
         )
     seed = options.get("seed", 0)
-    codes, values, names = grid.sample(factors, options.get("names"), seed)
-    sample = inputs_of(codes, values, {**options, "names": names})
+    grid = codes
+    codes, values, options["names"] = grid.sample(factors, options.get("names"), seed)
+    sample = inputs_of(codes, values, options)
     kept = list(sample.latents)
 
     def encode(items: ItemNumbers) -> Float[np.ndarray, "items latents"]:
@@ -221,8 +199,17 @@ def _evaluate_grid(
         return table[:, kept]
 
     found = measure(GridSampler(sample, grid.sizes, encode), seed)
-    random, perfect = _scale(sample, grid, measure, seed) if options.get("scale", False) else (None, None)
-    return make_score(metric, estimator, found, sample, None, random, perfect)
+    score = make_score(metric, f"{estimator}, from the full grid", found, sample)
+    if options.get("scale", False):
+        random, perfect = _scale(sample, grid, measure, seed)
+        score = replace(score, random=random, perfect=perfect)
+    return score
+
+
+def blocks(count: int, size: int, limit: int | None = None) -> Iterator[slice]:
+    """Slices of `count` batches of `size` items, each of at most `limit` items (default: 2^20) or one batch."""
+    step = max(1, (MAX_BLOCK_ITEMS if limit is None else limit) // size)
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def _scale(sample: MetricInputs, grid: FactorGrid, measure: FixedFactorMeasure, seed: int) -> tuple[float, float]:

@@ -14,9 +14,10 @@ from vaescope.checks import whole_number
 from vaescope.codes import Representation
 from vaescope.errors import ConfigurationError, DataError, VaescopeError, unknown_name
 from vaescope.metrics.decoders import DecoderFunction
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, TypesLike, metric_inputs
+from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
 from vaescope.notebook import NotebookResult
 from vaescope.progress import progress_bar
+from vaescope.regime.variable_types import TypesLike
 from vaescope.registry import Entry, Registry
 
 ALL = "all"
@@ -30,8 +31,8 @@ class RawScore:
     Attributes:
         score: The number.
         parts: Further scores by name.
-        by_factor: One score for each factor.
-        matrix: One row for each latent, one column for each factor.
+        by_factor: One score for each factor, if the metric has one.
+        matrix: One row for each latent and one column for each factor, if the metric has one.
     """
 
     score: float
@@ -46,11 +47,8 @@ class Score(NotebookResult):
 
     Attributes:
         metric: The name of the metric.
-        score: The number.
         estimator: How it was computed, in a few words.
-        parts: Further scores of the same metric, by name.
-        by_factor: The score of each factor, if the metric has one.
-        matrix: One row for each latent, one column for each factor, if the metric has one.
+        score, parts, by_factor, matrix: As in `RawScore`.
         factors: The names of the factors.
         latents: The indices of the latents that were scored.
         interval: A 95% interval over other draws of items. None unless requested; means over items always have one.
@@ -108,7 +106,7 @@ class MetricOptions(TypedDict, total=False):
 
     names: Sequence[str] | None
     exclude: str | None
-    types: TypesLike
+    types: TypesLike | None
     half_samples: int
     scale: bool
     seed: int
@@ -129,7 +127,7 @@ def evaluate(
     *,
     names: Sequence[str] | None = None,
     exclude: str | None = None,
-    types: TypesLike = None,
+    types: TypesLike | None = None,
     half_samples: int = 0,
     scale: bool = False,
     seed: int = 0,
@@ -145,7 +143,7 @@ def evaluate(
     """
     data = metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
     found = measure(data, seed)
-    random = perfect = None
+    score = make_score(metric, estimator, found, data)
     if scale:
         noise = np.random.default_rng((seed, 2)).standard_normal(data.codes.shape)
         centred = data.values - data.values.mean(0)
@@ -153,22 +151,15 @@ def evaluate(
             float(measure(replace(data, codes=part, latents=tuple(range(part.shape[1]))), seed).score)
             for part in (noise, centred / centred.std(0))
         )
+        score = replace(score, random=random, perfect=perfect)
     reach = interval(lambda half, seed: measure(half, seed).score, data, found.score, half_samples, seed)
-    return make_score(metric, estimator, found, data, reach, random, perfect)
+    return replace(score, interval=reach)
 
 
-def make_score(
-    metric: str,
-    estimator: str,
-    found: RawScore,
-    data: MetricInputs,
-    interval: tuple[float, float] | None,
-    random: float | None,
-    perfect: float | None,
-) -> Score:
+def make_score(metric: str, estimator: str, found: RawScore, data: MetricInputs) -> Score:
     """The score that a metric found, with the names of the factors and latents it was computed from."""
     fields = (float(found.score), estimator, dict(found.parts), found.by_factor, found.matrix)
-    return Score(metric, *fields, data.names, data.latents, interval, random, perfect)
+    return Score(metric, *fields, data.names, data.latents)
 
 
 def interval(
@@ -250,7 +241,7 @@ def measure_all(
     names: Sequence[str] | None = None,
     decoder: DecoderFunction | None = None,
     exclude: str | None = None,
-    types: TypesLike = None,
+    types: TypesLike | None = None,
     seed: int = 0,
     progress: bool | None = None,
 ) -> Measurements:

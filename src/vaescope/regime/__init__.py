@@ -12,10 +12,9 @@ from vaescope.regime.collapse import (
     rate_distortion,
     share_below,
 )
-from vaescope.regime.combinations import FULL, MEAN, REPRESENTATIONS, SAMPLED
 from vaescope.regime.downstream import Downstream, downstream
 from vaescope.regime.information import MutualInformation, mutual_information_bound
-from vaescope.regime.mean_and_sampled import MeanAndSampled, mean_and_sampled
+from vaescope.regime.mean_and_sampled import FULL, MEAN, REPRESENTATIONS, SAMPLED, MeanAndSampled, mean_and_sampled
 from vaescope.regime.statistics import LatentStatistics
 from vaescope.regime.theory import LinearRegime, critical_betas, linear_regime, optimal_regime
 from vaescope.regime.variable_types import VariableTypes, variable_types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, regime_rate, relative_error
 from vaescope.regime.statistics import EPSILON, LatentStatistics
 from vaescope.regime.variable_types import VariableTypes, variable_types
-from vaescope.tables import Row
+from vaescope.tables import Row, rows_from_columns
 
 # Variance of the mean representation above which Burda, Grosse and Salakhutdinov (2016) call a unit active.
 MIN_ACTIVE_UNIT_VARIANCE = 0.01
@@ -56,16 +56,11 @@ class Collapse(NotebookResult):
 
     def rows(self) -> list[Row]:
         """One row for each latent."""
-        return [
-            {
-                "latent": latent,
-                "type": kind,
-                "rate_nats": rate,
-                "rate_bits": rate / NATS_PER_BIT,
-                "active_unit": latent in self.active_units,
-            }
-            for latent, (kind, rate) in enumerate(zip(self.types.types, self.rates, strict=True))
-        ]
+        latents = range(len(self.rates))
+        columns: dict[str, Iterable[object]] = {"latent": latents, "type": self.types.types, "rate_nats": self.rates}
+        columns["rate_bits"] = [rate / NATS_PER_BIT for rate in self.rates]
+        columns["active_unit"] = [latent in self.active_units for latent in latents]
+        return rows_from_columns(columns)
 
     def summary(self) -> str:
         """Rate, active units and passive latents."""
@@ -141,9 +136,7 @@ class TotalCollapse(NotebookResult):
 
     def rows(self) -> list[Row]:
         """One row per run, by increasing beta."""
-        return [
-            {"beta": beta, "passive_share": share} for beta, share in zip(self.betas, self.passive_shares, strict=True)
-        ]
+        return rows_from_columns({"beta": self.betas, "passive_share": self.passive_shares})
 
     def summary(self) -> str:
         """Where total collapse begins."""

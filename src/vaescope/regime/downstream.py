@@ -14,21 +14,14 @@ import torch
 from vaescope.checks import whole_number
 from vaescope.codes import Representation
 from vaescope.codes.arrays import ArrayLike, class_numbers
-from vaescope.errors import DataError, unknown_name
+from vaescope.errors import DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import counter
 from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.progress import track
-from vaescope.regime.combinations import (
-    FULL,
-    MEAN,
-    SAMPLED,
-    SampledCodes,
-    TypesLike,
-    checked_types,
-    combinations,
-    mean_and_sample_tables,
-)
+from vaescope.regime.mean_and_sampled import FULL, MEAN, SAMPLED, SampledCodes, grouped_tables
+from vaescope.regime.variable_types import TypesLike
+from vaescope.registry import lookup
 from vaescope.tables import Row
 
 FOLDS = 5
@@ -104,9 +97,13 @@ class Downstream(NotebookResult):
 
     def rows(self) -> list[Row]:
         """One row for each classifier, and one for each target that could not be predicted."""
-        targets = {target.name: target for target in self.targets}
-        rows = [_row(targets[entry.target], entry) for entry in self.entries]
-        return rows + [_row(target, None) for target in self.targets if target.note]
+        rows: dict[str, Row] = {}
+        for target in self.targets:
+            rows[target.name] = {"target": target.name, "representation": None, "combination": None, "latents": None}
+            rows[target.name] |= {"accuracy": None, "uniform": target.uniform, "majority": target.majority}
+            rows[target.name] |= {"classes": target.classes, "strength": None, "note": target.note}
+        found = [rows[entry.target] | vars(entry) | {"latents": len(entry.latents)} for entry in self.entries]
+        return found + [rows[target.name] for target in self.targets if target.note]
 
     def summary(self) -> str:
         """Accuracies of all latents and of the passive latents, and those of guesses."""
@@ -119,21 +116,6 @@ class Downstream(NotebookResult):
         omitted = f"; {left_out} of {len(self.targets)} targets could not be predicted" if left_out else ""
         guesses = f"uniform guess {self.guess():.3g}, majority guess {self.guess('majority'):.3g}"
         return f"Accuracy of a logistic regression: {', '.join(parts)}; {guesses}{omitted}."
-
-
-def _row(target: Target, entry: Accuracy | None) -> Row:
-    return {
-        "target": target.name,
-        "representation": entry.representation if entry else None,
-        "combination": entry.combination if entry else None,
-        "latents": len(entry.latents) if entry else None,
-        "accuracy": entry.accuracy if entry else None,
-        "uniform": target.uniform,
-        "majority": target.majority,
-        "classes": target.classes,
-        "strength": entry.strength if entry else None,
-        "note": entry.note if entry else target.note,
-    }
 
 
 def downstream(
@@ -152,26 +134,22 @@ def downstream(
     Latents are scaled to unit variance and folds are stratified; the thesis' code does neither.
 
     Args:
-        codes: A `Representation`, anything else with `mean` and `sample`, or a pair (mean, sample), items x latents.
-        types: "active", "mixed" or "passive" for each latent, or a result with `types`, such as `VariableTypes`.
+        codes, types: As in `mean_and_sampled`.
         targets: Whole numbers from 0, items x targets. Default: the factors and labels of `codes`.
         names: Names of the targets.
         protocol: "fast" has one strength; "thesis" chooses among 10 by cross-validation in 5 folds.
         seed: Random seed of the split and the folds.
-        train_items: The maximum number of training items.
-        test_items: The maximum number of test items. If there are too few items for both, two thirds are for training.
+        train_items, test_items: The maximum numbers of items; with too few for both, two thirds are for training.
     """
-    if protocol not in PROTOCOLS:
-        raise unknown_name("protocol", protocol, PROTOCOLS)
+    strengths = lookup(PROTOCOLS, protocol, "protocol")
     seed = whole_number("seed", seed, 0, 2**32 - 1)
     whole_number("train_items", train_items, 2)
     whole_number("test_items", test_items, 1)
-    tables = mean_and_sample_tables(codes)
-    items, latents = tables[MEAN].shape
-    groups = combinations(checked_types(types, latents))
+    tables, _, groups = grouped_tables(codes, types)
+    items = len(tables[MEAN])
     values, labels = _targets(codes, targets, names, items)
     train, test = _split(items, train_items, test_items, seed)
-    least = FOLDS if len(PROTOCOLS[protocol]) > 1 else 2
+    least = FOLDS if len(strengths) > 1 else 2
     described = [_described(name, values[:, place], train, test, least) for place, name in enumerate(labels)]
     kept = [place for place, target in enumerate(described) if not target.note]
     if not kept:
@@ -185,7 +163,7 @@ def downstream(
         key = (place, name, groups[group])
         if key not in scored:  # with two types, both together are the full representation
             inputs = tuple(tables[name][part][:, groups[group]].double().cpu().numpy() for part in (train, test))
-            scored[key] = _score(inputs, (values[train, place], values[test, place]), PROTOCOLS[protocol], seed)
+            scored[key] = _score(inputs, (values[train, place], values[test, place]), strengths, seed)
         entries.append(Accuracy(labels[place], name, group, groups[group], *scored[key]))
     return Downstream(protocol, seed, len(train), len(test), tuple(described), tuple(entries))
 

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.codes.arrays import ArrayLike, as_array
-from vaescope.codes.chunks import Chunk, Codes, MeanAndVariance, checked_rows
+from vaescope.codes.chunks import Codes, MeanAndVariance, checked_rows
 from vaescope.errors import DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
+from vaescope.regime.statistics import divergences
 from vaescope.tables import Row
 
 MAX_ITEMS = 5000
@@ -87,8 +88,7 @@ def mutual_information_bound(
     it is at most log n (Poole et al., 2019).
 
     Args:
-        mean: Means of the posteriors, items x latents.
-        variance: Variances of the posteriors.
+        mean, variance: Means and variances of the posteriors, items x latents.
         sample: One sample z_i of each posterior.
         prior: A pair (mean, variance), for the rate. Default: N(0, 1).
         items: The maximum number of examples, which are evenly spaced.
@@ -109,22 +109,11 @@ def mutual_information_bound(
         raise DataError(
             "variance must be above 0 everywhere for densities to exist, but some are 0. Pass the codes of a VAE."
         )
-    log_variance = posterior.variance.log()
-    gains = _gains(z, posterior.mean, log_variance)
-    rate = _rate(posterior, log_variance)
+    gains = _gains(z, posterior.mean, posterior.variance.log())
+    rate = divergences(posterior).sum(-1).mean()
     error = gains.std() / math.sqrt(len(gains))
-    return MutualInformation(float(gains.mean()), float(error), float(rate), len(gains), _is_conditional(codes))
-
-
-def _rate(posterior: Chunk, log_variance: Float[Tensor, "items latents"]) -> Float[Tensor, ""]:
-    if posterior.prior_mean is None or posterior.prior_variance is None:
-        return gaussian.kl_to_standard(posterior.mean, log_variance).sum(-1).mean()
-    prior = posterior.prior_mean, posterior.prior_variance.log()
-    return gaussian.kl(posterior.mean, log_variance, *prior).sum(-1).mean()
-
-
-def _is_conditional(codes: Codes) -> bool:
-    return any(array is not None and array.ndim == 2 for array in (codes.prior_mean, codes.prior_variance))
+    conditional = any(array is not None and array.ndim == 2 for array in (codes.prior_mean, codes.prior_variance))
+    return MutualInformation(float(gains.mean()), float(error), float(rate), len(gains), conditional)
 
 
 def _gains(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,24 +12,33 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
+from vaescope.codes.arrays import ArrayLike, as_table
 from vaescope.errors import DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import information, linalg
-from vaescope.numerics.variable_type_names import PASSIVE
-from vaescope.regime.combinations import (
-    FULL,
-    MEAN,
-    REPRESENTATIONS,
-    SAMPLED,
-    SampledCodes,
-    TypesLike,
-    checked_types,
-    combinations,
-    mean_and_sample_tables,
-)
+from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE
+from vaescope.regime.variable_types import TypesLike, checked_types
 from vaescope.tables import Row
 
+FULL = "full"
+MEAN, SAMPLED = "mean", "sampled"
+REPRESENTATIONS = (MEAN, SAMPLED)
+COMBINATIONS = ((ACTIVE,), (MIXED,), (PASSIVE,), (ACTIVE, MIXED), (ACTIVE, PASSIVE), (MIXED, PASSIVE))
 MEASURES = ("total_correlation", "averaged_mutual_information", "effective_rank", "covariance_effective_rank")
+
+
+@runtime_checkable
+class MeanAndSample(Protocol):
+    """Codes with a mean and a sampled representation, items x latents, such as a `Representation`."""
+
+    @property
+    def mean(self) -> ArrayLike: ...
+
+    @property
+    def sample(self) -> ArrayLike: ...
+
+
+SampledCodes: TypeAlias = MeanAndSample | tuple[ArrayLike, ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -133,73 +142,86 @@ def mean_and_sampled(codes: SampledCodes, types: TypesLike, *, bins: int = infor
         bins: The number of bins of the histograms behind the mutual information.
     """
     bins = whole_number("bins", bins, 2, 1000)
-    tables = mean_and_sample_tables(codes)
+    tables, names, groups = grouped_tables(codes, types)
     items, latents = tables[MEAN].shape
-    names = checked_types(types, latents)
     if items <= latents:
         raise DataError(
             f"total correlation needs more items than latents, got {items} items and {latents} latents. "
             "Encode more items."
         )
-    groups = combinations(names)
     entries: list[Dependence] = []
     traces: dict[str, float] = {}
     for name, table in tables.items():
-        found = _AllLatents.of(table, bins)
-        traces[name] = float(found.covariance.trace())
-        entries += [_dependence(name, combination, places, found) for combination, places in groups.items()]
+        # Matrices over all latents, in which the matrices of any subset of latents are submatrices.
+        covariance, factor = linalg.covariance(table).cpu(), linalg.centred_factor(table).cpu()
+        shared = information.mutual_information_matrix(information.discretise(table, bins), bins).cpu()
+        traces[name] = float(covariance.trace())
+        for combination, places in groups.items():
+            entry = Dependence(name, combination, places)
+            if len(places) < 2:
+                reason = f"Not applicable: {combination} has {len(places)} latent; dependence needs two."
+                entries.append(replace(entry, notes=(reason,)))
+                continue
+            index = torch.tensor(places)
+            part = covariance[index][:, index]
+            correlation, total = linalg.correlation(part), information.total_correlation(part)
+            matrix = correlation.matrix.numpy()
+            matrix.flags.writeable = False
+            measured = replace(
+                entry,
+                total_correlation=total,
+                averaged_mutual_information=information.averaged_mutual_information(shared[index][:, index]),
+                effective_rank=linalg.matrix_effective_rank(factor[:, index]),
+                covariance_effective_rank=linalg.matrix_effective_rank(part),
+                correlation=matrix,
+                notes=_notes(places, correlation, total),
+            )
+            entries.append(measured)
     return MeanAndSampled(items, names, bins, traces[MEAN], traces[SAMPLED], tuple(entries))
 
 
-@dataclass(frozen=True)
-class _AllLatents:
-    """Matrices over all latents, in which the matrices of any subset of latents are submatrices."""
+def grouped_tables(
+    codes: SampledCodes, types: TypesLike
+) -> tuple[dict[str, Float[Tensor, "items latents"]], tuple[str, ...], dict[str, tuple[int, ...]]]:
+    """The checked mean and sampled codes, the type of each latent, and the latents of each combination of types.
 
-    covariance: Float[Tensor, "latents latents"]
-    factor: Float[Tensor, "_ latents"]
-    information: Float[Tensor, "latents latents"]
-
-    @classmethod
-    def of(cls, table: Tensor, bins: int) -> _AllLatents:
-        shared = information.mutual_information_matrix(information.discretise(table, bins), bins)
-        return cls(linalg.covariance(table).cpu(), linalg.centred_factor(table).cpu(), shared.cpu())
-
-
-def _dependence(representation: str, combination: str, places: tuple[int, ...], whole: _AllLatents) -> Dependence:
-    if len(places) < 2:
-        reason = f"Not applicable: {combination} has {len(places)} latent; dependence needs two."
-        return Dependence(representation, combination, places, notes=(reason,))
-    index = torch.tensor(places)
-    covariance = whole.covariance[index][:, index]
-    correlation = linalg.correlation(covariance)
-    shared = information.total_correlation(covariance)
-    matrix = correlation.matrix.numpy()
-    matrix.flags.writeable = False
-    return Dependence(
-        representation,
-        combination,
-        places,
-        shared,
-        information.averaged_mutual_information(whole.information[index][:, index]),
-        linalg.matrix_effective_rank(whole.factor[:, index]),
-        linalg.matrix_effective_rank(covariance),
-        matrix,
-        _notes(places, correlation, shared),
-    )
+    The full representation is the first combination; the others are those of types that occur (section 6.4.4).
+    """
+    tables = mean_and_sample_tables(codes)
+    names = checked_types(types, tables[MEAN].shape[1])
+    groups = {FULL: tuple(range(len(names)))}
+    for chosen in COMBINATIONS:
+        if all(kind in names for kind in chosen):
+            groups["+".join(chosen)] = tuple(place for place, kind in enumerate(names) if kind in chosen)
+    return tables, names, groups
 
 
-def _notes(places: tuple[int, ...], correlation: linalg.Correlation, shared: float) -> tuple[str, ...]:
+def mean_and_sample_tables(codes: SampledCodes) -> dict[str, Float[Tensor, "items latents"]]:
+    """The mean and the sampled codes as checked tensors on the devices they are on, in the types they came in."""
+    pair = (codes.mean, codes.sample) if isinstance(codes, MeanAndSample) else codes
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise DataError(
+            "codes must be a Representation or a pair (mean, sample) of arrays, items x latents; "
+            f"got {type(codes).__name__}. Encode the data first."
+        )
+    tables = {MEAN: as_table(pair[0], "mean", min_items=2), SAMPLED: as_table(pair[1], "sample", min_items=2)}
+    shapes = [tuple(table.shape) for table in tables.values()]
+    if shapes[0] != shapes[1]:
+        raise DataError(
+            f"mean and sample must be of one shape, items x latents; got {shapes[0]} and {shapes[1]}. "
+            "Encode the same items with the same model."
+        )
+    return tables
+
+
+def _notes(places: tuple[int, ...], correlation: linalg.Correlation, total: float) -> tuple[str, ...]:
     notes = []
     if correlation.constant:
-        constant = _listed(places[place] for place in correlation.constant)
+        constant = ", ".join(str(places[place]) for place in correlation.constant)
         notes.append(f"Constant latents, which share no information: {constant}.")
-    if math.isinf(shared):
+    if math.isinf(total):
         varies = [place for place in range(len(places)) if place not in correlation.constant]
         related = linalg.dependent_columns(correlation.matrix[varies][:, varies])
-        tied = _listed(places[varies[place]] for place in related)
+        tied = ", ".join(str(places[varies[place]]) for place in related)
         notes.append(f"Total correlation is infinite: the latents {tied} are linearly dependent.")
     return tuple(notes)
-
-
-def _listed(places: Iterable[int]) -> str:
-    return ", ".join(str(place) for place in places)

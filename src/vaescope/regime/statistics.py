@@ -46,14 +46,12 @@ class LatentStatistics:
 
     Attributes:
         count: The number of examples.
-        mean: Spread of the mean representation.
-        variance: Spread of the variance representation.
+        mean, variance: Spread of the mean and of the variance representation.
         kl: Sum of the divergences from the prior in nats (Bonheme, eq. 2.18).
         negligible: Number of examples whose divergence is below `epsilon` (Clapham, eq. 5).
         passive: Number of examples for which the latent is passive within `alpha` (Bonheme, definition 4.1.1).
         histogram: Counts of variances in units of the prior's: 20 bins of [0, 1) and one for all others.
-        alpha: Tolerance of `passive`.
-        epsilon: Threshold of `negligible`.
+        alpha, epsilon: The tolerance of `passive` and the threshold of `negligible`.
         prior: The codes in units of the prior; None for N(0, 1).
     """
 
@@ -82,14 +80,12 @@ class LatentStatistics:
         """The statistics of arrays of items x latents.
 
         Args:
-            mean: Means of the posteriors.
-            variance: Variances of the posteriors.
+            mean, variance: Means and variances of the posteriors.
             prior: A pair (mean, variance), items x latents or one number per latent. Default: N(0, 1).
-            alpha: Tolerance of `passive`.
-            epsilon: Threshold of `negligible`.
+            alpha, epsilon: The tolerance of `passive` and the threshold of `negligible`.
             chunk: The number of items to read at a time. Default: a few megabytes.
         """
-        return _merged([Codes.of((mean, variance), prior)], alpha, epsilon, chunk)
+        return merged_statistics([Codes.of((mean, variance), prior)], alpha, epsilon, chunk)
 
     @classmethod
     def over(
@@ -101,11 +97,16 @@ class LatentStatistics:
     ) -> LatentStatistics:
         """The statistics of all chunks together; each is (mean, variance) or (mean, variance, prior)."""
         parts = (Codes.of((part[0], part[1]), part[2] if len(part) == 3 else None) for part in chunks)
-        return _merged(parts, alpha, epsilon, None)
+        return merged_statistics(parts, alpha, epsilon, None)
 
     def merge(self, other: LatentStatistics) -> LatentStatistics:
         """The statistics of both sets of examples together."""
-        _check_mergeable(self, other)
+        for name in ("latents", "alpha", "epsilon"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours != theirs:
+                raise DataError(f"statistics that are merged must agree in {name}, got {ours} and {theirs}.")
+        if (self.prior is None) != (other.prior is None):
+            raise DataError("statistics that are merged must all have a prior or all have none, got one of each.")
         return replace(
             self,
             count=self.count + other.count,
@@ -147,7 +148,8 @@ def checked_tolerance(name: str, value: object) -> float:
     return number
 
 
-def _merged(parts: Iterable[Codes], alpha: float, epsilon: float, chunk: int | None) -> LatentStatistics:
+def merged_statistics(parts: Iterable[Codes], alpha: float, epsilon: float, chunk: int | None) -> LatentStatistics:
+    """The statistics of all codes together, read `chunk` items at a time."""
     alpha, epsilon = checked_tolerance("alpha", alpha), finite_number("epsilon", epsilon, above=0)
     total: LatentStatistics | None = None
     for codes in parts:
@@ -159,23 +161,26 @@ def _merged(parts: Iterable[Codes], alpha: float, epsilon: float, chunk: int | N
     return total
 
 
+def divergences(chunk: Chunk) -> Float[Tensor, "items latents"]:
+    """The divergence of each posterior from its prior, in nats (Bonheme, eq. 2.18)."""
+    if chunk.prior_mean is None or chunk.prior_variance is None:
+        return gaussian.kl_to_standard(chunk.mean, chunk.variance.log())
+    return gaussian.kl(chunk.mean, chunk.variance.log(), chunk.prior_mean, chunk.prior_variance.log())
+
+
 def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
-    mean, variance = chunk.mean, chunk.variance
-    prior_mean, prior_variance = chunk.prior_mean, chunk.prior_variance
-    if prior_mean is None or prior_variance is None:
-        divergence = gaussian.kl_to_standard(mean, variance.log())
-        moved, ratio, prior = mean, variance, None
-    else:
-        divergence = gaussian.kl(mean, variance.log(), prior_mean, prior_variance.log())
-        moved, ratio = (mean - prior_mean) / prior_variance.sqrt(), variance / prior_variance
-        prior = PriorUnits(Spread.of(moved), Spread.of(ratio), Spread.of(prior_variance.expand_as(ratio)))
+    moved, ratio, prior = chunk.mean, chunk.variance, None
+    if chunk.prior_mean is not None and chunk.prior_variance is not None:
+        moved, ratio = (moved - chunk.prior_mean) / chunk.prior_variance.sqrt(), ratio / chunk.prior_variance
+        prior = PriorUnits(Spread.of(moved), Spread.of(ratio), Spread.of(chunk.prior_variance.expand_as(ratio)))
+    rates = divergences(chunk)
     passive = (moved.abs() <= alpha) & ((ratio - 1).abs() <= alpha)
     return LatentStatistics(
-        len(mean),
-        Spread.of(mean),
-        Spread.of(variance),
-        divergence.sum(0).cpu(),
-        (divergence < epsilon).sum(0).cpu(),
+        len(chunk.mean),
+        Spread.of(chunk.mean),
+        Spread.of(chunk.variance),
+        rates.sum(0).cpu(),
+        (rates < epsilon).sum(0).cpu(),
         passive.sum(0).cpu(),
         _histogram(ratio).cpu(),
         alpha,
@@ -189,13 +194,3 @@ def _histogram(variance: Float[Tensor, "items latents"]) -> Int[Tensor, "latents
     offset = torch.arange(latents, device=variance.device) * (VARIANCE_BINS + 1)
     place = (variance * VARIANCE_BINS).clamp_(max=VARIANCE_BINS).long() + offset
     return torch.bincount(place.flatten(), minlength=latents * (VARIANCE_BINS + 1)).reshape(latents, VARIANCE_BINS + 1)
-
-
-def _check_mergeable(one: LatentStatistics, two: LatentStatistics) -> None:
-    for name in ("latents", "alpha", "epsilon"):
-        if getattr(one, name) != getattr(two, name):
-            raise DataError(
-                f"statistics that are merged must agree in {name}, got {getattr(one, name)} and {getattr(two, name)}."
-            )
-    if (one.prior is None) != (two.prior is None):
-        raise DataError("statistics that are merged must all have a prior or all have none, got one of each.")

@@ -15,7 +15,7 @@ from vaescope.notebook import NotebookResult
 from vaescope.numerics.linear import optimal_spectrum, spectral_gain, spectral_variance
 from vaescope.numerics.polarised import variable_type_codes
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
-from vaescope.tables import Row
+from vaescope.tables import Row, rows_from_columns
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,8 @@ class LinearRegime(NotebookResult):
 
     def rows(self) -> list[Row]:
         """One row for each latent."""
-        columns = (self.spectrum.tolist(), self.variance.tolist(), self.gain.tolist(), self.types)
-        names = ("spectrum", "variance", "gain", "type")
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = {name: getattr(self, name).tolist() for name in ("spectrum", "variance", "gain")}
+        return rows_from_columns(columns | {"type": self.types})
 
     def summary(self) -> str:
         """The number of latents of each type."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 from torch import Tensor
 
 from vaescope.codes.chunks import Codes, MeanAndVariance, PosteriorsLike
@@ -13,12 +15,23 @@ from vaescope.errors import ConfigurationError, DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, prior_relative_type_codes, variable_type_codes
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
-from vaescope.regime.statistics import EPSILON, VARIANCE_BINS, LatentStatistics, checked_tolerance
-from vaescope.tables import Row
+from vaescope.regime.statistics import EPSILON, VARIANCE_BINS, LatentStatistics, checked_tolerance, merged_statistics
+from vaescope.tables import Row, rows_from_columns
 
 DELTA = 0.01  # share of examples that may differ from the prior in a passive latent (Clapham, eq. 5)
 INTERMEDIATE, MIXTURE = "intermediate", "mixture"
 MIN_MODE_SHARE = 0.05  # share of the examples in a mode, so that a stray example is none
+
+
+@runtime_checkable
+class HasTypes(Protocol):
+    """A result with the type of each latent, such as `VariableTypes`."""
+
+    @property
+    def types(self) -> Sequence[str]: ...
+
+
+TypesLike: TypeAlias = HasTypes | Sequence[str] | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,7 @@ class VariableTypes(NotebookResult):
             columns |= {f"{name}_mean": spread.mean.tolist(), f"{name}_variance": spread.variance.tolist()}
         columns |= {"kl": statistics.rate.tolist(), "kl_share": _shares(statistics.rate)}
         columns["passive_share"] = (statistics.passive.double() / statistics.count).tolist()
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_from_columns(columns)
 
     def summary(self) -> str:
         """The number of latents of each type, in one sentence."""
@@ -120,7 +133,17 @@ def variable_types(
         delta: Share of the examples that may exceed `epsilon` in a passive latent under "clapham".
         chunk: The number of items to read at a time. Default: a few megabytes.
     """
-    statistics = latent_statistics(codes, prior=prior, alpha=alpha, epsilon=epsilon, chunk=chunk)
+    if not isinstance(codes, LatentStatistics):
+        statistics = merged_statistics([Codes.of(codes, prior)], alpha, epsilon, chunk)
+    elif prior is not None:
+        raise ConfigurationError("prior must be given to LatentStatistics.of, not together with the statistics.")
+    else:
+        statistics = codes
+    for name, used, value in (("alpha", statistics.alpha, alpha), ("epsilon", statistics.epsilon, epsilon)):
+        if used != value:
+            raise ConfigurationError(f"{name} must be {used}, as in the statistics, got {value!r}.")
+    if statistics.count < 2:
+        raise DataError(f"variable types need at least 2 examples, got {statistics.count}. Encode more items.")
     delta = checked_tolerance("delta", delta)
     variance = statistics.variance
     thesis = _named(variable_type_codes(variance.mean, variance.variance, alpha))
@@ -144,28 +167,21 @@ def variable_types(
     return VariableTypes(rule, by_rule, mixed_kinds, statistics, delta)
 
 
-def latent_statistics(
-    codes: PosteriorsLike | LatentStatistics,
-    *,
-    prior: MeanAndVariance | None,
-    alpha: float,
-    epsilon: float,
-    chunk: int | None,
-) -> LatentStatistics:
-    """The statistics of the codes that `variable_types` accepts; at least two examples."""
-    if not isinstance(codes, LatentStatistics):
-        arrays = Codes.of(codes, prior)
-        codes = LatentStatistics.of(
-            arrays.mean, arrays.variance, prior=arrays.prior, alpha=alpha, epsilon=epsilon, chunk=chunk
+def checked_types(types: TypesLike, latents: int) -> tuple[str, ...]:
+    """The type of each latent, from a sequence or from a result such as `VariableTypes`."""
+    given: object = types.types if isinstance(types, HasTypes) else types
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise DataError(f"types must be a sequence with one type per latent, got {given!r}.")
+    names = tuple(str(name) for name in given)
+    if len(names) != latents:
+        raise DataError(
+            f"types must have one entry for each of {latents} latents, got {len(names)}. "
+            "Compute the types from the same codes."
         )
-    elif prior is not None:
-        raise ConfigurationError("prior must be given to LatentStatistics.of, not together with the statistics.")
-    for name, used, value in (("alpha", codes.alpha, alpha), ("epsilon", codes.epsilon, epsilon)):
-        if used != value:
-            raise ConfigurationError(f"{name} must be {used}, as in the statistics, got {value!r}.")
-    if codes.count < 2:
-        raise DataError(f"variable types need at least 2 examples, got {codes.count}. Encode more items.")
-    return codes
+    for place, name in enumerate(names):
+        if name not in VARIABLE_TYPES:
+            raise DataError(f"types must be one of {', '.join(VARIABLE_TYPES)}; got {name!r} for latent {place}.")
+    return names
 
 
 def _mixed_kind(counts: list[int]) -> str:

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from vaescope.codes import Representation
-from vaescope.metrics import Score
-from vaescope.metrics.meaning import Meaning
+from vaescope.metrics import Meaning, Score
 from vaescope.numerics import information, linalg
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import VariableTypes

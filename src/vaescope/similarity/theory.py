@@ -19,7 +19,7 @@ from vaescope.notebook import NotebookResult
 from vaescope.numerics.polarised import variable_type_codes
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.regime import VariableTypes
-from vaescope.regime.combinations import checked_types
+from vaescope.regime.variable_types import checked_types
 from vaescope.similarity.cka import linear_cka
 from vaescope.similarity.tables import finite_pair
 

@@ -19,7 +19,7 @@ from vaescope.data.conditions import conditions_of
 from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics import linalg, renyi
-from vaescope.regime.combinations import MEAN, SAMPLED, mean_and_sample_tables
+from vaescope.regime.mean_and_sampled import MEAN, SAMPLED, mean_and_sample_tables
 from vaescope.registry import Part, PartRegistry
 
 AVERAGINGS = ("mackay-ghahramani", "levina-bickel")
