@@ -147,7 +147,7 @@ def test_gaps_between_class_numbers_are_closed() -> None:
     assert mig(codes(), table) == mig(codes(), factors())
 
 
-def test_gaps_that_a_choice_of_rows_leaves_are_closed() -> None:
+def test_classes_are_renumbered_without_gaps_after_rows_are_selected() -> None:
     data = metric_inputs(codes(), factors())
     rows = np.flatnonzero(factors()[:, 1] != 1)
     assert set(data.rows(rows).classes[:, 1]) == {0, 1}

@@ -74,7 +74,7 @@ def test_each_latent_is_matched_once() -> None:
     assert sorted(found.by_factor) == pytest.approx([0, np.sqrt(0.5)], abs=0.05)
 
 
-def test_a_source_without_a_latent_counts_nothing() -> None:
+def test_an_unmatched_source_scores_0() -> None:
     table = sources()
     found = mcc(table[:, :2], table)
     assert found.by_factor == pytest.approx((1, 1, 0), abs=1e-12)

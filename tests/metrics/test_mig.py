@@ -64,7 +64,7 @@ def test_one_latent_for_each_factor_scores_one_in_both_directions() -> None:
     assert mig_sup(factors * [2.0, -3.0, 0.1], factors).score == pytest.approx(1, abs=0.01)
 
 
-def test_a_factor_in_two_latents_lowers_mig_alone() -> None:
+def test_a_factor_in_two_latents_lowers_mig_but_not_mig_sup() -> None:
     factors = world(20000)
     codes = np.column_stack([factors, factors[:, 0]])
     assert mig(codes, factors).by_factor == pytest.approx((0, 1, 1), abs=0.01)
@@ -91,7 +91,7 @@ def test_rotating_perfect_codes_lowers_the_score() -> None:
     assert mig(factors @ turn, factors).score < 0.1 < 0.9 < mig(factors, factors).score
 
 
-def test_a_single_factor_has_its_information_as_mig_sup() -> None:
+def test_mig_sup_of_a_single_factor_is_its_information() -> None:
     factors = world(5000)[:, :1]
     found = mig_sup(mixed(factors, latents=2), factors)
     shares = found.matrix[:, 0] / information_matrix(metric_inputs(factors, factors), 20)[1][0]

@@ -68,7 +68,7 @@ def test_the_jacobian_is_that_of_the_decoder_at_each_code() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(order=st.permutations(range(4)), signs=st.tuples(*[st.sampled_from([-1, 1])] * 4), seed=st.integers(0, 99))
-def test_orthogonal_columns_are_at_no_distance_in_any_order_and_sign(
+def test_orthogonal_columns_have_distance_0_in_any_order_and_sign(
     order: list[int], signs: tuple[int, ...], seed: int
 ) -> None:
     columns = rotation(6, seed)[:, :4] * np.array([3.0, 1.0, 0.5, 0.01])
@@ -103,7 +103,7 @@ def test_a_rotation_of_the_latents_moves_a_decoder_away() -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_orthogonal_columns_of_one_length_are_at_no_distance_although_v_is_not_unique(kind: torch.dtype) -> None:
+def test_orthogonal_columns_of_equal_length_have_distance_0_although_v_is_not_unique(kind: torch.dtype) -> None:
     columns = torch.from_numpy(rotation(50, 0)[:, :6]).to(kind)
     found = distance_to_orthogonality(lambda z: z @ columns.T, torch.zeros(3, 6, dtype=kind))
     assert found.score == pytest.approx(0, abs=1e-9)
@@ -139,7 +139,7 @@ def test_a_decoder_of_one_latent_has_no_columns_to_compare() -> None:
     ("dimensions", "latents", "mean", "spread"),
     [(3, 2, 0.807, 0.217), (6, 2, 0.894, 0.148), (4096, 5, 1.858, 0.114), (784, 6, 2.114, 0.115)],
 )
-def test_random_decoders_are_as_far_as_in_the_paper(dimensions: int, latents: int, mean: float, spread: float) -> None:
+def test_random_decoders_have_the_distance_of_the_paper(dimensions: int, latents: int, mean: float, spread: float) -> None:
     """Table 2; the standard error of 1000 draws is at most .007."""
     found = random_decoder_baseline(dimensions, latents, 1000, 0)
     assert found == pytest.approx((mean, spread), abs=0.02)

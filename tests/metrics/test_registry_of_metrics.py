@@ -84,7 +84,7 @@ def spread() -> Iterator[str]:
     METRICS.unregister("spread")
 
 
-def test_a_metric_that_is_registered_at_run_time_works_as_any_other(spread: str) -> None:
+def test_a_metric_registered_at_run_time_works_like_any_other(spread: str) -> None:
     assert spread in METRICS
     (found,) = measure_all(spread, codes(LABELS)).scores
     assert found.score == pytest.approx(float(MEANS.std(correction=0)))

@@ -70,11 +70,11 @@ def test_all_items_with_the_value_are_equally_likely(kind: str) -> None:
     anchor, fixed, draws = 7, 1, 200_000
     uniform = np.random.default_rng(2).random(draws)
     counts = np.bincount(source.draw_sharing(np.array(fixed), np.array(anchor), uniform), minlength=len(factors))
-    alike = np.flatnonzero(factors[:, fixed] == factors[anchor, fixed])
-    assert counts.sum() == counts[alike].sum()
+    sharing = np.flatnonzero(factors[:, fixed] == factors[anchor, fixed])
+    assert counts.sum() == counts[sharing].sum()
     # Six standard errors of a count: one draw in a thousand million would lie outside.
-    expected = draws / len(alike)
-    assert np.abs(counts[alike] - expected).max() < 6 * np.sqrt(expected)
+    expected = draws / len(sharing)
+    assert np.abs(counts[sharing] - expected).max() < 6 * np.sqrt(expected)
 
 
 def test_the_largest_uniform_number_is_still_an_item() -> None:
@@ -153,7 +153,7 @@ def test_latents_of_a_type_can_be_left_out_of_a_grid() -> None:
     assert found.latents == (0, 1, 3)
 
 
-def test_a_grid_refuses_what_only_labelled_items_have() -> None:
+def test_options_of_labelled_items_are_refused_for_a_grid() -> None:
     with pytest.raises(ConfigurationError, match="half_samples"):
         factor_vae(grid(), half_samples=5)
     with pytest.raises(ConfigurationError, match="factors"):

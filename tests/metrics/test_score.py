@@ -54,7 +54,7 @@ def test_half_samples_must_be_none_or_several(count: object) -> None:
         mig(*world(100, 0), half_samples=count)
 
 
-def test_halves_hold_half_of_the_items_each_once() -> None:
+def test_each_half_holds_half_of_the_items_without_repetition() -> None:
     seen = []
 
     def measure(data: MetricInputs, seed: int) -> RawScore:

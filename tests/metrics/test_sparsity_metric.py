@@ -39,9 +39,9 @@ def test_without_normalising_the_codes_are_taken_as_they_are() -> None:
 
 def test_one_latent_at_a_time_scores_1_and_all_equally_scores_0() -> None:
     one_each = np.tile(np.eye(4), (3, 1)) * np.array([1.0, 10.0, 0.1, 5.0])
-    alike = np.array([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
+    equal = np.array([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
     assert hoyer(one_each).score == pytest.approx(1)
-    assert hoyer(alike).score == pytest.approx(0)
+    assert hoyer(equal).score == pytest.approx(0)
 
 
 def test_gaussian_codes_score_what_theory_says() -> None:
@@ -125,8 +125,8 @@ def test_classes_with_latents_that_no_other_uses_score_1_and_classes_that_share_
     assert found.score == pytest.approx(1)
     assert found.factors == ("class 3", "class 7", "class 9")
     assert (np.asarray(found.matrix) > 0).tolist() == np.eye(3, dtype=bool).tolist()
-    alike = np.random.default_rng(0).choice([-1.0, 1.0], (60, 3))
-    assert class_activation(alike, labels).score < 0.01
+    equal = np.random.default_rng(0).choice([-1.0, 1.0], (60, 3))
+    assert class_activation(equal, labels).score < 0.01
 
 
 def test_classes_come_from_the_representation_unless_given() -> None:

@@ -68,7 +68,7 @@ def test_trees_answer_as_well_as_exact_boosting() -> None:
 
 
 @pytest.mark.parametrize("classifier", sorted(CLASSIFIERS))
-def test_codes_that_are_the_factors_are_always_right_and_noise_guesses(classifier: str) -> None:
+def test_factors_as_codes_are_predicted_perfectly_and_noise_at_chance(classifier: str) -> None:
     """Noise: 3 factors x 1000 items have a standard error of .01 about the guess."""
     # Two classes to a factor: a line cuts every one from the others.
     factors = np.random.default_rng(0).integers(0, 2, (3000, 3))
@@ -159,7 +159,7 @@ def test_efficiency_is_accuracy_after_few_over_accuracy_after_many() -> None:
     assert found.by_factor == pytest.approx(np.array(table[100]) / np.array(table[500]), abs=1e-9)
 
 
-def test_codes_that_are_the_factors_need_few_examples_and_tangled_ones_more() -> None:
+def test_factors_as_codes_need_fewer_examples_than_mixed_codes() -> None:
     factors = world(1500)
     perfect, tangled = (
         sample_efficiency(codes, factors, sizes=(10, 50, 800), few=50, test_items=400)
@@ -185,7 +185,7 @@ def test_sizes_end_at_the_items_there_are_and_the_estimator_says_so() -> None:
 
 
 @pytest.mark.parametrize("classifier", sorted(CLASSIFIERS))
-def test_a_class_that_is_the_only_one_among_few_examples_is_predicted(classifier: str) -> None:
+def test_the_only_class_among_few_examples_is_always_predicted(classifier: str) -> None:
     factors = world(600)
     factors[:, 0] = np.arange(600) % 20 == 0
     codes = mixed(factors)

@@ -82,7 +82,7 @@ def plain_udr(models: list[Table], method: str) -> tuple[float, list[float]]:
 
 
 def some_models(items: int = 60, count: int = 4, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Codes that share two sources under mixtures, with a number of latents of their own and one idle among them."""
+    """Mixtures of the same three sources with 3 or 4 latents, all but the first with one uninformative latent."""
     generator = np.random.default_rng(seed)
     sources = generator.standard_normal((items, 3))
     models = []

@@ -200,7 +200,7 @@ def test_delta_kl_equals_a_plain_loop() -> None:
     assert found.summary().endswith("with 2 active latents")
 
 
-def test_delta_kl_is_small_in_the_regime_one_without_active_latents_and_zero_at_the_prior() -> None:
+def test_delta_kl_is_small_in_the_regime_1_without_active_latents_and_0_at_the_prior() -> None:
     generator = np.random.default_rng(0)
     mean = np.hstack([generator.standard_normal((500, 1)), np.zeros((500, 1))])
     assert delta_kl(mean, np.tile([0.001, 1.0], (500, 1))).value < 0.001

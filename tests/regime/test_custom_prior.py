@@ -51,9 +51,9 @@ def trained(name: str, data: Any) -> tuple[Trainer, dict[str, Any]]:
 def test_codes_come_with_the_prior_of_each_item(name: str, sprites: Any) -> None:
     model: Any = ARCHITECTURES[name].build(sprites.shape, 3, seed=0)
     codes = encode(model, sprites, chunk=64)
-    told = condition_table(sprites, "factors", 5)
+    condition = condition_table(sprites, "factors", 5)
     with torch.no_grad():
-        wanted = model.prior(model.latent_mask, told.float())
+        wanted = model.prior(model.latent_mask, condition.float())
     torch.testing.assert_close(codes.prior, (wanted.mean, wanted.variance))
 
 

@@ -160,7 +160,7 @@ def test_codes_on_an_accelerator_give_the_same_statistics_on_the_cpu() -> None:
     same(found, LatentStatistics.of(mean, variance))
 
 
-def test_a_prior_of_zero_and_one_changes_nothing() -> None:
+def test_a_standard_normal_prior_changes_nothing() -> None:
     mean, variance = some_codes()
     found = LatentStatistics.of(mean, variance, prior=(np.zeros(4), torch.ones(4)))
     wanted = LatentStatistics.of(mean, variance)
