@@ -109,9 +109,8 @@ def factor_vae(
     A vote draws a factor and `batch` items that share its value. It goes to the latent with the least variance relative
     to its variance over all items. With no latent left after pruning the score is 0.
 
-    Noise scores about 1 / factors, and more for fewer than about 2,000 items, since the same items are then drawn again
-    and again: use `scale=True`. The matrix counts the training votes; the score of a factor is the accuracy of its test
-    votes.
+    Noise scores as in `beta_vae`: use `scale=True`. The matrix counts the training votes; the score of a factor is the
+    accuracy of its test votes.
 
     Args:
         protocol: "dlib" (disentanglement_lib) or "mathieu", with more and larger votes, no pruning, and the score of

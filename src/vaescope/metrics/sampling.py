@@ -25,6 +25,7 @@ MAX_TABLE_NUMBERS = 1 << 27  # codes of a grid that are kept: a gigabyte
 Uniform = Float[np.ndarray, "..."]
 ItemNumbers = Int[np.ndarray, "..."]
 CodeColumns = Float[np.ndarray, "latents rows"]
+Encode = Callable[[ItemNumbers], Float[np.ndarray, "items latents"]]
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,7 @@ class GridSampler:
     """
 
     def __init__(
-        self,
-        sample: MetricInputs,
-        sizes: Sequence[int],
-        encode: Callable[[ItemNumbers], Float[np.ndarray, "items latents"]],
-        table: int = MAX_TABLE_NUMBERS,
+        self, sample: MetricInputs, sizes: Sequence[int], encode: Encode, table: int = MAX_TABLE_NUMBERS
     ) -> None:
         self.sample = sample
         self._encode = encode

@@ -192,8 +192,9 @@ class DeltaKL(NotebookResult):
 
     def rows(self) -> list[Row]:
         """One row."""
-        numbers: Row = {"delta_kl": self.value, "kl": self.kl, "approximation": self.approximation}
-        return [{**numbers, "active": len(self.active)}]
+        return [
+            {"delta_kl": self.value, "kl": self.kl, "approximation": self.approximation, "active": len(self.active)}
+        ]
 
     def summary(self) -> str:
         """The relative error and the number of active latents."""

@@ -175,6 +175,10 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
         prior = PriorUnits(Spread.of(moved), Spread.of(ratio), Spread.of(chunk.prior_variance.expand_as(ratio)))
     rates = divergences(chunk)
     passive = (moved.abs() <= alpha) & ((ratio - 1).abs() <= alpha)
+    latents = ratio.shape[1]
+    offset = torch.arange(latents, device=ratio.device) * (VARIANCE_BINS + 1)
+    bins = (ratio * VARIANCE_BINS).clamp_(max=VARIANCE_BINS).long() + offset
+    histogram = torch.bincount(bins.flatten(), minlength=latents * (VARIANCE_BINS + 1))
     return LatentStatistics(
         len(chunk.mean),
         Spread.of(chunk.mean),
@@ -182,15 +186,8 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
         rates.sum(0).cpu(),
         (rates < epsilon).sum(0).cpu(),
         passive.sum(0).cpu(),
-        _histogram(ratio).cpu(),
+        histogram.reshape(latents, VARIANCE_BINS + 1).cpu(),
         alpha,
         epsilon,
         prior,
     )
-
-
-def _histogram(variance: Float[Tensor, "items latents"]) -> Int[Tensor, "latents bins"]:
-    latents = variance.shape[1]
-    offset = torch.arange(latents, device=variance.device) * (VARIANCE_BINS + 1)
-    place = (variance * VARIANCE_BINS).clamp_(max=VARIANCE_BINS).long() + offset
-    return torch.bincount(place.flatten(), minlength=latents * (VARIANCE_BINS + 1)).reshape(latents, VARIANCE_BINS + 1)
