@@ -139,7 +139,9 @@ def test_a_decoder_of_one_latent_has_no_columns_to_compare() -> None:
     ("dimensions", "latents", "mean", "spread"),
     [(3, 2, 0.807, 0.217), (6, 2, 0.894, 0.148), (4096, 5, 1.858, 0.114), (784, 6, 2.114, 0.115)],
 )
-def test_random_decoders_have_the_distance_of_the_paper(dimensions: int, latents: int, mean: float, spread: float) -> None:
+def test_random_decoders_have_the_distance_of_the_paper(
+    dimensions: int, latents: int, mean: float, spread: float
+) -> None:
     """Table 2; the standard error of 1000 draws is at most .007."""
     found = random_decoder_baseline(dimensions, latents, 1000, 0)
     assert found == pytest.approx((mean, spread), abs=0.02)
