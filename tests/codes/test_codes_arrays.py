@@ -86,7 +86,7 @@ def test_booleans_count_as_numbers_on_request() -> None:
     assert as_tensor(torch.from_numpy(ROWS) > 0, "x", booleans=True).dtype == torch.bool
 
 
-def test_checks_of_a_table_can_be_chosen() -> None:
+def test_checks_of_a_table_are_optional() -> None:
     with pytest.raises(DataError, match="5 items, got 4"):
         as_table(ROWS, "x", min_items=5)
     assert as_table(np.full((2, 2), np.nan), "x", finite=False).isnan().all()
@@ -94,7 +94,7 @@ def test_checks_of_a_table_can_be_chosen() -> None:
         as_table([[0.0, np.nan]], "x", columns="features")
 
 
-def test_places_are_numbered_as_asked() -> None:
+def test_item_numbers_in_errors_can_be_given() -> None:
     values = torch.tensor([[0.0, 1.0], [2.0, np.inf]])
     with pytest.raises(DataError, match="item 8, latent 1"):
         check_finite(values, "x", numbers=[7, 8])

@@ -54,6 +54,6 @@ def test_faults_are_named_by_line_and_column(text: str, columns: list[int] | Non
         read_numbers(written(tmp_path, text), header=True, columns=columns, advice="Look.")
 
 
-def test_numbers_are_told_from_texts() -> None:
+def test_numbers_and_text_are_distinguished() -> None:
     cells = ("1", "-2.5e3", "nan", " 4 ", "", "1_0", "one")
     assert [is_number(cell) for cell in cells] == [True, True, True, True, False, False, False]

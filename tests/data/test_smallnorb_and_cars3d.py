@@ -19,7 +19,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vaescope.data.public import cars3d, matrices, smallnorb
+from vaescope.data.public import matrices, objects
 from vaescope.errors import DataError
 
 
@@ -30,7 +30,7 @@ def matrix(array: np.ndarray) -> bytes:
     return struct.pack(f"<{2 + len(stored)}I", magic, array.ndim, *stored) + content.tobytes()
 
 
-NORB = smallnorb.norb_set(dict.fromkeys(smallnorb.CHECKSUMS, ("", "")))
+NORB = objects.norb_set(dict.fromkeys(objects.NORB_CHECKSUMS, ("", "")))
 # Two categories, two instances, three elevations, two azimuths and one lighting: a whole little grid.
 CODES = np.array(list(itertools.product(range(2), range(2), range(3), range(2), range(1))))
 
@@ -46,7 +46,7 @@ def write_norb(folder: Path, codes: np.ndarray = CODES, packed: bool = True, **c
         info = codes[items, 1:] * np.array([1, 1, 2, 1])
         arrays = {"dat": images, "cat": codes[items, 0], "info": info, **changes}
         for kind, array in arrays.items():
-            name = f"smallnorb-{smallnorb.PARTS[part]}-{part}-{kind}.mat{'.gz' if packed else ''}"
+            name = f"smallnorb-{objects.NORB_PARTS[part]}-{part}-{kind}.mat{'.gz' if packed else ''}"
             path = folder / "smallnorb" / name
             path.write_bytes(gzip.compress(matrix(array)) if packed else matrix(array))
 
@@ -54,7 +54,7 @@ def write_norb(folder: Path, codes: np.ndarray = CODES, packed: bool = True, **c
 def test_the_matrix_format_is_that_of_the_published_files() -> None:
     """The published category file is 0, 1, 2, 3, 4 over and over, so its checksum can be rebuilt."""
     content = matrix(np.tile(np.arange(5), 4860))
-    checksums = {md5 for stem, (_, md5) in smallnorb.CHECKSUMS.items() if stem.endswith("cat")}
+    checksums = {md5 for stem, (_, md5) in objects.NORB_CHECKSUMS.items() if stem.endswith("cat")}
     assert checksums == {hashlib.md5(content, usedforsecurity=False).hexdigest()}
     assert matrices.parse_norb(content, "cat")[:7].tolist() == [0, 1, 2, 3, 4, 0, 1]
 
@@ -62,10 +62,10 @@ def test_the_matrix_format_is_that_of_the_published_files() -> None:
 @pytest.mark.parametrize("packed", [True, False])
 def test_smallnorb_is_sorted_into_a_grid_of_unsigned_pixels(folder: Path, packed: bool) -> None:
     write_norb(folder, packed=packed)
-    data = smallnorb.open_smallnorb(NORB)
+    data = objects.open_smallnorb(NORB)
     assert (len(data), data.shape, data.grid) == (24, (1, 64, 64), True)
     assert data.factor_table is not None
-    assert (data.factor_table.names, data.factor_table.sizes) == (smallnorb.FACTORS, (2, 2, 3, 2, 1))
+    assert (data.factor_table.names, data.factor_table.sizes) == (objects.NORB_FACTORS, (2, 2, 3, 2, 1))
     expected = (255 - torch.arange(24).float())[:, None, None, None] / 255
     torch.testing.assert_close(data.batch(torch.arange(24)), expected.expand(24, 1, 64, 64))
     assert data.factors is not None
@@ -76,7 +76,7 @@ def test_smallnorb_is_sorted_into_a_grid_of_unsigned_pixels(folder: Path, packed
 
 def test_a_part_of_smallnorb_is_not_a_grid(folder: Path) -> None:
     write_norb(folder, CODES[:-1])
-    data = smallnorb.open_smallnorb(NORB, size=8)
+    data = objects.open_smallnorb(NORB, size=8)
     assert (len(data), data.shape, data.grid) == (23, (1, 8, 8), False)
 
 
@@ -98,13 +98,13 @@ def test_inconsistent_smallnorb_files_are_an_error_that_names_the_fault(
 ) -> None:
     write_norb(folder, **changes)
     with pytest.raises(DataError, match=words):
-        smallnorb.open_smallnorb(NORB)
+        objects.open_smallnorb(NORB)
 
 
 def test_other_files_with_the_names_of_smallnorb_fail_its_checksums(folder: Path) -> None:
     write_norb(folder)
     with pytest.raises(DataError, match=r"^smallnorb: .*training-dat\.mat\.gz .*checksum md5"):
-        smallnorb.open_smallnorb()
+        objects.open_smallnorb()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_any_bytes_after_the_magic_are_read_or_refused(tail: bytes, magic: int, 
         assert content.endswith(array.tobytes())
 
 
-CARS = dataclasses.replace(cars3d.CARS3D, files=(dataclasses.replace(cars3d.CARS3D.files[0], checksum=""),))
+CARS = dataclasses.replace(objects.CARS3D, files=(dataclasses.replace(objects.CARS3D.files[0], checksum=""),))
 
 
 def mesh(car: int, azimuths: int = 3, elevations: int = 2) -> np.ndarray:
@@ -152,7 +152,7 @@ def mat(**arrays: np.ndarray) -> bytes:
 
 
 def write_cars(folder: Path, members: dict[str, bytes]) -> Path:
-    path = folder / "cars3d" / cars3d.FILE
+    path = folder / "cars3d" / objects.CARS_FILE
     path.parent.mkdir(exist_ok=True)
     with tarfile.open(path, "w:gz") as archive:
         for name, content in members.items():
@@ -175,10 +175,10 @@ def cars(count: int = 4) -> dict[str, bytes]:
 
 def test_cars3d_is_the_grid_of_elevation_azimuth_object(folder: Path) -> None:
     write_cars(folder, cars())
-    data = cars3d.open_cars3d(CARS)
+    data = objects.open_cars3d(CARS)
     assert (len(data), data.shape, data.grid) == (24, (3, 64, 64), True)
     assert data.factor_table is not None
-    assert (data.factor_table.names, data.factor_table.sizes) == (cars3d.FACTORS, (2, 3, 4))
+    assert (data.factor_table.names, data.factor_table.sizes) == (objects.CAR_FACTORS, (2, 3, 4))
     assert data.factors is not None
     shown = (data.batch(torch.arange(24))[:, :, 10, 20] * 255).round().to(torch.int64)
     assert torch.equal(shown.flip(1), data.factors.to(torch.int64))
@@ -208,7 +208,7 @@ def test_a_wrong_archive_of_cars_is_an_error_that_names_the_fault(
 ) -> None:
     write_cars(folder, members)
     with pytest.raises(DataError, match=words):
-        cars3d.open_cars3d(CARS)
+        objects.open_cars3d(CARS)
 
 
 def test_a_truncated_archive_of_cars_is_an_error(folder: Path) -> None:
@@ -217,6 +217,6 @@ def test_a_truncated_archive_of_cars_is_an_error(folder: Path) -> None:
     for wrong in (content[: len(content) // 2], b"", b"no archive"):
         path.write_bytes(wrong)
         with pytest.raises(DataError, match=r"tar\.gz archive"):
-            cars3d.open_cars3d(CARS)
+            objects.open_cars3d(CARS)
     with pytest.raises(DataError, match=r"^cars3d: .*checksum md5:4e866a79"):
-        cars3d.open_cars3d()
+        objects.open_cars3d()

@@ -25,7 +25,7 @@ SETS = [manifold("gaussian-manifold", 12), manifold("sphere-manifold", 12), mani
 @pytest.mark.parametrize("k", [3, 5, 10, 20])
 @pytest.mark.parametrize(("averaging", "comb"), [("mackay-ghahramani", "mle"), ("levina-bickel", "mean")])
 @pytest.mark.parametrize(("correction", "unbiased"), [(1, False), (2, True)])
-def test_each_averaging_and_divisor_is_theirs(
+def test_each_averaging_and_divisor_equals_scikit_dimension(
     x: np.ndarray, k: int, averaging: str, comb: str, correction: int, unbiased: bool
 ) -> None:
     theirs = skdim.id.MLE(unbiased=unbiased).fit(x, n_neighbors=k, comb=comb).dimension_
@@ -38,7 +38,7 @@ def test_the_defaults_differ_in_the_divisor() -> None:
     assert mle(x, k, subsamples=1).dimension == pytest.approx(theirs * (k - 2) / (k - 1), rel=1e-6)
 
 
-def test_their_estimate_without_neighbourhoods_is_of_the_smallest_distances_of_the_whole_set() -> None:
+def test_without_neighbourhoods_scikit_dimension_uses_the_smallest_distances_of_the_whole_set() -> None:
     x, k, used = SETS[0], 5, 50
     theirs = skdim.id.MLE(neighborhood_based=False, K=k).fit(x, n_neighbors=used).dimension_
     # Ours has no such estimate; it is (used - 1) over their log ratios, a distance that two items share counted once.
@@ -49,14 +49,14 @@ def test_their_estimate_without_neighbourhoods_is_of_the_smallest_distances_of_t
 
 @pytest.mark.parametrize("x", SETS, ids=["gaussian", "sphere", "wide"])
 @pytest.mark.parametrize("anchor", [0.5, 0.75, 0.9])
-def test_the_slope_of_twonn_is_theirs(x: np.ndarray, anchor: float) -> None:
+def test_the_slope_of_twonn_equals_scikit_dimension(x: np.ndarray, anchor: float) -> None:
     theirs = skdim.id.TwoNN(discard_fraction=1 - anchor).fit(x)
     found = twonn(x, anchor)
     assert found.kept == len(theirs.x_)
     assert found.dimension == pytest.approx(theirs.dimension_, rel=1e-6)
 
 
-def test_theirs_drops_one_more_ratio_where_the_share_rounds_down() -> None:
+def test_scikit_dimension_drops_one_more_ratio_where_the_share_rounds_down() -> None:
     x = SETS[0][:50]
     theirs, found = skdim.id.TwoNN(discard_fraction=0.34).fit(x), twonn(x, 0.66)
     # 50 * (1 - .34) is 33 less a rounding, of which they keep the whole part.
@@ -68,7 +68,7 @@ def test_theirs_drops_one_more_ratio_where_the_share_rounds_down() -> None:
     assert found.dimension == pytest.approx(wanted, rel=1e-6)
 
 
-def test_theirs_drops_both_of_two_equal_items_and_ours_one() -> None:
+def test_scikit_dimension_drops_both_of_two_equal_items_and_we_drop_one() -> None:
     x = SETS[0][:200]
     twice = np.concatenate([x, x[:10]])
     with pytest.warns(UserWarning, match="Dropping 20 points with zero distance"):
@@ -78,7 +78,7 @@ def test_theirs_drops_both_of_two_equal_items_and_ours_one() -> None:
     assert twonn(twice).dimension == pytest.approx(skdim.id.TwoNN().fit(x).dimension_, rel=1e-6)
 
 
-def test_the_whole_estimate_is_their_calls_one_by_one() -> None:
+def test_an_estimate_equals_separate_calls_of_scikit_dimension() -> None:
     x = SETS[2]
     rows = estimate(x, subsamples=1).rows()
     theirs = [

@@ -71,7 +71,7 @@ def test_rotation_scaling_order_and_offset_change_nothing(seed: int, scale: floa
         assert linear_cka(A, moved, unbiased=unbiased) == pytest.approx(1, abs=1e-8)
 
 
-def test_an_invertible_map_changes_it() -> None:
+def test_an_invertible_map_changes_cka() -> None:
     assert linear_cka(A, A * np.geomspace(1, 100, 9)) < 0.9
 
 
@@ -128,7 +128,7 @@ def test_one_batch_of_all_items_is_the_unbiased_cka() -> None:
     assert MinibatchCKA().add(A, WIDE).value == pytest.approx(linear_cka(A, WIDE, unbiased=True), abs=1e-10)
 
 
-def test_minibatches_come_near_the_whole() -> None:
+def test_minibatches_approximate_the_cka_of_all_items() -> None:
     shared = GENERATOR.normal(size=(4000, 3))
     a, b = (shared @ GENERATOR.normal(size=(3, 8)) + GENERATOR.normal(size=(4000, 8)) for _ in range(2))
     parts = [(a[start : start + 100], b[start : start + 100]) for start in range(0, 4000, 100)]

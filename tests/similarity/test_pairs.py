@@ -33,8 +33,7 @@ def loop(measure: str, rows: list[np.ndarray], columns: list[np.ndarray]) -> np.
 
 
 def way(widths: tuple[int, ...], measure: str = "cka", memory: int = 2**30) -> Any:
-    sizes = PairSizes(ITEMS, len(widths), 0, sum(widths), 0, max(widths))
-    return plan_blocks(sizes, measure, memory, 8, "cpu")
+    return plan_blocks(PairSizes(ITEMS, widths, ()), measure, memory, 8, "cpu")
 
 
 @pytest.mark.parametrize("widths", [NARROW, MIXED, WIDE, (4,), (150,)])

@@ -76,10 +76,8 @@ def read_numbers(
     converters: dict[int | str, Callable[[str], int]] | None = None
     if text_column is not None:
         converters = {text_column: lambda cell: texts.setdefault(cell.strip(), len(texts))}
-    # Numpy does not compare the lengths of lines of which it reads some columns only.
-    fault = None if columns is None else _first_fault(path, header, columns, text_column, advice)
-    if fault is not None:
-        raise fault
+    if columns is not None:  # numpy does not compare the lengths of lines of which it reads some columns only
+        _check_cells(path, header, columns, text_column, advice)
     with path.open(encoding="utf-8-sig") as file:
         lines = islice((line for line in file if line.strip()), int(header), None)
         try:
@@ -93,24 +91,20 @@ def read_numbers(
                 comments=None,
                 ndmin=2,
             )
-        except ValueError as error:
-            fault = _first_fault(path, header, columns, text_column, advice)
-            if fault is None:
-                raise
-            raise fault from error
+        except ValueError:
+            _check_cells(path, header, columns, text_column, advice)
+            raise
     return numbers, list(texts)
 
 
-def _first_fault(
-    path: Path, header: bool, columns: Sequence[int] | None, text_column: int | None, advice: str
-) -> DataError | None:
-    """The error for the first line with another number of cells, or the first cell that is not a number."""
+def _check_cells(path: Path, header: bool, columns: Sequence[int] | None, text_column: int | None, advice: str) -> None:
+    """Raise an error for the first line with another number of cells, or the first cell that is not a number."""
     numeric = None if columns is None else set(columns)
     first: list[str] | None = None
     for line, cells in read_lines(path):
         is_header, first = first is None and header, first or cells
         if len(cells) != len(first):
-            return DataError(
+            raise DataError(
                 f"{path}: every line must have {len(first)} cells, as the first has, but line {line} has "
                 f"{len(cells)}. Complete the line or remove it."
             )
@@ -118,11 +112,10 @@ def _first_fault(
             read = position in numeric if numeric is not None else position != text_column
             if read and not is_number(cell):
                 name = f" ({first[position]})" if header else ""
-                return DataError(
+                raise DataError(
                     f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
                     f"{cell!r}. {advice}"
                 )
-    return None
 
 
 def is_number(cell: str) -> bool:

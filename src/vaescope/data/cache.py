@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
+import io
 import os
 import sys
 import tempfile
@@ -79,10 +79,10 @@ def user_folder() -> Path | None:
 
 def user_cache(name: str) -> Path | None:
     """The download folder of a data set; None without the package pooch, which knows the place on each system."""
-    if importlib.util.find_spec("pooch") is None:
+    try:
+        import pooch
+    except ImportError:
         return None
-    import pooch
-
     return Path(pooch.os_cache("vaescope")) / name
 
 
@@ -91,8 +91,10 @@ def find(published: PublicSet, file: PublicFile) -> Path | None:
     own, cached = user_folder(), user_cache(published.name)
     if own and (path := _first([own / published.name], file)):
         return path
-    if own and (path := _first([own], file)) and _has_known_prefix(file, path):
-        return path
+    if own and (path := _first([own], file)):
+        crc = file.prefix_crc32
+        if crc is None or zlib.crc32(read_prefix(path, PREFIX_BYTES)) == crc:
+            return path
     return _first([*([cached] if cached else []), *published.folders], file)
 
 
@@ -197,19 +199,14 @@ class _PercentMeter:
 
 def _first(folders: list[Path], file: PublicFile) -> Path | None:
     for path in (folder / name for folder in folders for name in file.names):
-        if path.is_file() or (file.pictures and path.is_dir() and _contains_pictures(path, file.pictures)):
+        if path.is_file():
             return path
+        if file.pictures and path.is_dir():
+            # Not `glob`, which lists all 200,000 files of a large set before it yields the first.
+            with os.scandir(path) as entries:
+                if any(entry.name.endswith(file.pictures) and not entry.name.startswith(".") for entry in entries):
+                    return path
     return None
-
-
-def _contains_pictures(folder: Path, suffix: str) -> bool:
-    # Not `glob`, which lists all 200,000 files of a large set before it yields the first.
-    with os.scandir(folder) as entries:
-        return any(entry.name.endswith(suffix) and not entry.name.startswith(".") for entry in entries)
-
-
-def _has_known_prefix(file: PublicFile, path: Path) -> bool:
-    return file.prefix_crc32 is None or zlib.crc32(read_prefix(path, PREFIX_BYTES)) == file.prefix_crc32
 
 
 def _found_or_downloaded(published: PublicSet, file: PublicFile) -> Path:
@@ -275,19 +272,17 @@ def _is_intact(file: PublicFile, path: Path) -> bool:
 def _matches(file: PublicFile, path: Path, content: bytes | None = None) -> bool:
     if not file.verifiable:
         return True
-    if file.checksum and _file_digest(path, file.checksum.partition(":")[0]) == file.checksum:
-        return True
-    if not file.content:
-        return False
-    algorithm = file.content.partition(":")[0]
-    digest = hashlib.new(algorithm, content or read_content(path), usedforsecurity=False)
-    return f"{algorithm}:{digest.hexdigest()}" == file.content
-
-
-def _file_digest(path: Path, algorithm: str) -> str:
     try:
         with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
+            if file.checksum and _digest(stream, file.checksum) == file.checksum:
+                return True
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
+    return bool(file.content) and _digest(io.BytesIO(content or read_content(path)), file.content) == file.content
+
+
+def _digest(stream: io.BufferedIOBase, like: str) -> str:
+    """The checksum of a stream as "algorithm:digits", with the algorithm of another checksum."""
+    algorithm = like.partition(":")[0]
+    digest = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
     return f"{algorithm}:{digest.hexdigest()}"

@@ -31,20 +31,19 @@ class Factors:
         """The number of combinations of factor values."""
         return math.prod(self.sizes)
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart items are that differ by one in each factor."""
+        return tuple(math.prod(self.sizes[column + 1 :]) for column in range(len(self.sizes)))
+
     def index(self, codes: Int[Tensor, "items factors"]) -> Int[Tensor, "items"]:
         """The position of each combination of values; the last factor varies fastest."""
-        result = torch.zeros(len(codes), dtype=torch.int64, device=codes.device)
-        for column, size in enumerate(self.sizes):
-            result = result * size + codes[:, column]
-        return result
+        return (codes.to(torch.int64) * torch.tensor(self.strides, device=codes.device)).sum(1)
 
     def codes(self, index: Int[Tensor, "items"]) -> Int[Tensor, "items factors"]:
         """The combination of values at each position; the inverse of `index`."""
-        columns = []
-        for size in reversed(self.sizes):
-            columns.append(index % size)
-            index = index // size
-        return torch.stack(columns[::-1], dim=1)
+        strides, sizes = (torch.tensor(numbers, device=index.device) for numbers in (self.strides, self.sizes))
+        return index[:, None] // strides % sizes
 
 
 class Dataset(ABC):

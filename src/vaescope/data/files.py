@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -24,7 +25,6 @@ FACTOR_KEYS = ("factors", "latents_classes")
 NPY_MAGIC = b"\x93NUMPY"
 CELL_ADVICE = "Correct it, pass label= if the column contains classes, or header=True if line 1 contains names."
 
-Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
@@ -126,15 +126,10 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
         probes = list(_map_in_threads(probe_image, paths, f"checking {path}"))
         colour = any(in_colour for in_colour, _ in probes) if colour is None else colour
         size = _common_size(path, paths, [shape for _, shape in probes]) if size is None else size
-    height, width = height_and_width(size)
-    channels = 3 if colour else 1
-    pixels = np.empty((len(paths), channels, height, width), np.uint8)
-
-    def fill(position: int) -> None:
-        pixels[position] = read_image(paths[position], colour=channels == 3, size=(height, width))
-
-    for _ in _map_in_threads(fill, range(len(paths)), f"reading {path}"):
-        pass
+    pixels = np.empty((len(paths), 3 if colour else 1, *height_and_width(size)), np.uint8)
+    read = partial(read_image, colour=colour, size=size)
+    for position, image in enumerate(_map_in_threads(read, paths, f"reading {path}")):
+        pixels[position] = image
     return from_array(pixels, str(path), labels=labels)
 
 
@@ -146,13 +141,10 @@ OPENERS: dict[str, Callable[..., ArrayDataset]] = {
 }
 
 
-def _map_in_threads(
-    function: Callable[[Argument], Result], arguments: Sequence[Argument], title: str
-) -> Iterator[Result]:
+def _map_in_threads(function: Callable[[Path], Result], paths: list[Path], title: str) -> Iterator[Result]:
     """The results in order; threads help because decoding an image releases Python's lock."""
     with ThreadPoolExecutor() as pool:
-        results = pool.map(function, arguments)
-        yield from track(results, title, len(arguments), long=len(arguments) > PROGRESS_BAR_ITEMS)
+        yield from track(pool.map(function, paths), title, len(paths), long=len(paths) > PROGRESS_BAR_ITEMS)
 
 
 def _optional_key(

@@ -32,8 +32,7 @@ def synthetic_linear(*, items: int = 50_000, seed: int = 0, ratio: float = 2.0) 
     square = _uniform("synthetic-linear", seed, items, 2)
     flat = torch.stack([ratio * square[:, 0], square[:, 1], torch.zeros_like(square[:, 0])], dim=1)
     points = flat @ rotation(math.pi / 4, (1.0, -1.0, 1.0)).T
-    options = {"items": items, "seed": seed, "ratio": ratio}
-    return _dataset("synthetic-linear", points, options, square=square)
+    return _dataset("synthetic-linear", points, {"items": items, "seed": seed, "ratio": ratio}, square=square)
 
 
 def synthetic_nonlinear(*, items: int = 50_000, seed: int = 0) -> ArrayDataset:
@@ -76,8 +75,8 @@ def pinwheel(
     angle = 2 * math.pi * labels / classes + rate * torch.exp(radius)
     cosine, sine = torch.cos(angle), torch.sin(angle)
     points = torch.stack([radius * cosine + side * sine, side * cosine - radius * sine], dim=1)
-    spreads = {"along": along, "across": across, "rate": rate}
-    options = {"classes": classes, "per_class": per_class, **spreads, "seed": seed}
+    options: dict[str, int | float] = {"classes": classes, "per_class": per_class, "seed": seed}
+    options |= {"along": along, "across": across, "rate": rate}
     return _dataset("pinwheel", points, options, labels=labels)
 
 
@@ -156,20 +155,16 @@ def _check_counts(**options: tuple[int, int]) -> None:
         whole_number(option, value, minimum, MAX_SEED if option == "seed" else None)
 
 
+_ROLINEK, _AB = "Rolinek et al., 2019, supplement", SQUARE.names
+
 ENTRIES = (
     DatasetEntry(
-        "synthetic-linear",
-        "a tilted rectangle in 3 dimensions",
-        "Rolinek et al., 2019, supplement",
-        50_000,
-        (3,),
-        SQUARE.names,
-        synthetic_linear,
+        "synthetic-linear", "a tilted rectangle in 3 dimensions", _ROLINEK, 50_000, (3,), _AB, synthetic_linear
     ),
     DatasetEntry(
         "synthetic-nonlinear",
         "a curved sheet in 6 dimensions",
-        "Rolinek et al., 2019, supplement",
+        _ROLINEK,
         50_000,
         (6,),
         SQUARE.names,

@@ -16,12 +16,12 @@ from vaescope.dimension.mle import (
     TOLERANCE,
     Average,
     MLESweep,
+    Subsets,
     distinct_ks,
     estimates,
     sweep,
 )
 from vaescope.dimension.neighbour_distances import PointsLike, neighbours
-from vaescope.dimension.subsets import Subsets
 from vaescope.dimension.twonn import DEFAULT_ANCHOR, TwoNN, twonn
 from vaescope.notebook import NotebookResult
 from vaescope.tables import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from vaescope.markup import element
 from vaescope.notebook import render_view
 from vaescope.similarity.pairs import CKA, all_pairs
 from vaescope.similarity.tables import activation_table
+from vaescope.tables import Row
 
 MAX_ACTIVATION_BYTES = 4 * 2**30
 
@@ -96,7 +97,7 @@ class SimilarityMap:
     def _repr_html_(self) -> str:
         return element("div", element("p", element("strong", self.summary())), render_view(self))
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[Row]:
         """One row for each cell."""
         return [
             {

@@ -85,7 +85,8 @@ def all_pairs(
     )
     if measure == PROCRUSTES:
         rows, right = narrow_members(rows), narrow_members(right)
-    sizes = PairSizes.of(rows, right)
+    widths = (tuple(one.table.shape[1] for one in side) for side in (rows, right))
+    sizes = PairSizes(len(rows[0].table), *widths)
     plan = plan_blocks(sizes, measure, _available_memory(memory, place), dtype.itemsize, place.type)
     rounded = precision == "tf32"
     with tf32_products(rounded):
@@ -100,36 +101,34 @@ class PairSizes:
 
     Attributes:
         items: Number of items.
-        rows, columns: Number of representations on each side of the matrix; 0 columns if it is symmetric.
-        row_width, column_width: Number of features of all rows, and of all columns.
-        widest: Number of features of the widest representation.
+        rows, columns: Number of features of each representation on each side; no columns if the matrix is symmetric.
     """
 
     items: int
-    rows: int
-    columns: int
-    row_width: int
-    column_width: int
-    widest: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
 
-    @classmethod
-    def of(cls, rows: Sequence[CentredTable], columns: Sequence[CentredTable]) -> PairSizes:
-        """The sizes of two lists of representations."""
-        widths = [[member.table.shape[1] for member in side] for side in (rows, columns)]
-        items = len(rows[0].table)
-        return cls(items, len(rows), len(columns), sum(widths[0]), sum(widths[1]), max(widths[0] + widths[1]))
+    @property
+    def width(self) -> int:
+        """Number of features of all representations together."""
+        return sum(self.rows) + sum(self.columns)
+
+    @property
+    def widest(self) -> int:
+        """Number of features of the widest representation."""
+        return max(self.rows + self.columns)
 
     @property
     def feature_work(self) -> float:
         """Number of operations of the products X'Y."""
-        pairs = 2 * self.row_width * self.column_width if self.columns else self.row_width**2
+        pairs = 2 * sum(self.rows) * sum(self.columns) if self.columns else sum(self.rows) ** 2
         return float(self.items) * pairs
 
     @property
     def kernel_work(self) -> float:
         """Number of operations of forming the kernels and multiplying them."""
-        pairs = self.rows * self.columns if self.columns else self.rows**2 / 2
-        return float(self.items) ** 2 * (self.row_width + self.column_width + pairs)
+        pairs = len(self.rows) * len(self.columns) if self.columns else len(self.rows) ** 2 / 2
+        return float(self.items) ** 2 * (self.width + pairs)
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class BlockPlan:
 def plan_blocks(sizes: PairSizes, measure: str, memory: int, itemsize: int, device: str) -> BlockPlan:
     """The plan with the least work, and the largest blocks, that fits in the memory."""
     work = {False: sizes.feature_work} | ({True: sizes.kernel_work} if measure == CKA else {})
-    whole = sizes.items * (sizes.row_width + sizes.column_width) * itemsize
+    whole = sizes.items * sizes.width * itemsize
     plans = []
     for kernels in sorted(work, key=lambda way: work[way]):
         for keep in (True, False) if whole <= memory // 2 else (False,):
@@ -163,9 +162,9 @@ def plan_blocks(sizes: PairSizes, measure: str, memory: int, itemsize: int, devi
             if plans[-1].bytes <= memory:
                 return plans[-1]
     raise ConfigurationError(
-        f"memory must be at least {min(plan.bytes for plan in plans)} bytes to compare {sizes.rows + sizes.columns} "
-        f"representations of {sizes.items} items and up to {sizes.widest} features, got {memory}. Raise it, or "
-        "compare fewer at a time."
+        f"memory must be at least {min(plan.bytes for plan in plans)} bytes to compare "
+        f"{len(sizes.rows + sizes.columns)} representations of {sizes.items} items and up to {sizes.widest} features, "
+        f"got {memory}. Raise it, or compare fewer at a time."
     )
 
 
@@ -184,9 +183,9 @@ def _largest_block(
 
 def _tile_bytes(sizes: PairSizes, tile: int, keep: bool, itemsize: int, device: str) -> int:
     """Tiles of all kernels, one block of products, and the rows of both sides of a tile unless they are kept."""
-    count, width = sizes.rows + sizes.columns, sizes.row_width + sizes.column_width
-    made = 0 if keep else 2 * tile * (width + sizes.widest)
-    rows = sizes.rows if sizes.columns else min(sizes.rows, block_rows(device))
+    count, rows = len(sizes.rows + sizes.columns), len(sizes.rows)
+    made = 0 if keep else 2 * tile * (sizes.width + sizes.widest)
+    rows = rows if sizes.columns else min(rows, block_rows(device))
     parts = 1 if device == "cpu" else SUM_PARTS
     return itemsize * (count * tile * tile + count * rows * parts + made)
 
@@ -206,8 +205,7 @@ def _compare(
     else:
         reduce = squares if measure == CKA else nuclear_norms
         products = feature_products(left, right, plan.size, reduce, plan.long)
-        norms = own_squares if measure == CKA else _square_norms
-        own, other = (norms(side, plan.size) for side in (left, columns))
+        own, other = (own_squares(side, plan.size) if measure == CKA else _norms(side) for side in (left, columns))
     values = (products / torch.sqrt(own[:, None] * other)).clamp_(max=1.0).cpu().numpy()
     rows, places = ([place for group in side for place in group.places] for side in (left, columns))
     found = np.empty_like(values)
@@ -215,14 +213,10 @@ def _compare(
     return found
 
 
-def _square_norms(groups: Sequence[WidthGroup], columns: int) -> Float[Tensor, "members"]:
+def _norms(groups: Sequence[WidthGroup]) -> Float[Tensor, "members"]:
     """||X||_F^2 of every member, in the order of the groups."""
-    norms = [
-        group.rows(chosen=slice(number, number + 1)).square().sum(dtype=torch.float64)
-        for group in groups
-        for number in range(len(group))
-    ]
-    return torch.stack(norms)
+    members = (group.rows(chosen=slice(place, place + 1)) for group in groups for place in range(len(group)))
+    return torch.stack([member.square().sum(dtype=torch.float64) for member in members])
 
 
 def _named_tables(tables: Tables, kind: str) -> dict[str, Tensor]:

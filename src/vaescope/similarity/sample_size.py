@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from vaescope.progress import track
 from vaescope.similarity.cka import MIN_UNBIASED_ITEMS, linear_cka
 from vaescope.similarity.measures import procrustes
 from vaescope.similarity.tables import finite_pair
+from vaescope.tables import Row
 
 DEFAULT_SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 MIN_DRAWS_FOR_PROGRESS = 50
@@ -39,7 +39,7 @@ class SampleSizeStudy(NotebookResult):
     mean: dict[str, Float[np.ndarray, "sizes"]] = field(repr=False, compare=False)
     deviation: dict[str, Float[np.ndarray, "sizes"]] = field(repr=False, compare=False)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each size and measure."""
         return [
             {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -22,6 +21,7 @@ from vaescope.regime import VariableTypes
 from vaescope.regime.variable_types import checked_types
 from vaescope.similarity.cka import linear_cka
 from vaescope.similarity.tables import finite_pair
+from vaescope.tables import Row
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Conservation(NotebookResult):
         """Whether the prediction is true; None if there is none."""
         return self.measured if self.predicted else None
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row for each type."""
         return [{"type": kind, "a": self.counts[0][kind], "b": self.counts[1][kind]} for kind in VARIABLE_TYPES]
 

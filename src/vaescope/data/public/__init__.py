@@ -8,7 +8,7 @@ from functools import partial
 from vaescope.data import cache
 from vaescope.data.dataset import Dataset, DatasetEntry
 from vaescope.data.dsprites import NAMES
-from vaescope.data.public import cars3d, dsprites_file, mnist, pictures, smallnorb
+from vaescope.data.public import dsprites_file, mnist, objects, pictures
 
 
 def _entry(
@@ -57,22 +57,22 @@ ENTRIES = (
         NAMES,
     ),
     _entry(
-        smallnorb.SMALLNORB,
-        smallnorb.open_smallnorb,
+        objects.SMALLNORB,
+        objects.open_smallnorb,
         "photographs of toys",
         "LeCun et al., 2004",
         48600,
         (1, 64, 64),
-        smallnorb.FACTORS,
+        objects.NORB_FACTORS,
     ),
     _entry(
-        cars3d.CARS3D,
-        cars3d.open_cars3d,
+        objects.CARS3D,
+        objects.open_cars3d,
         "renderings of cars from all sides",
         "Reed et al., 2015",
-        cars3d.CARS * 96,
+        17568,
         (3, 64, 64),
-        cars3d.FACTORS,
+        objects.CAR_FACTORS,
     ),
     _entry(
         pictures.SYMSOL,
