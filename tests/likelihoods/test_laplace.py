@@ -22,7 +22,7 @@ def draw(*shape: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("scale", [0.1, 2.0])
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4)])
-def test_it_is_that_of_torch(shape: tuple[int, ...], scale: float) -> None:
+def test_it_equals_torch(shape: tuple[int, ...], scale: float) -> None:
     mean, x = draw(ITEMS, *shape, seed=0), draw(ITEMS, *shape, seed=1)
     ours, theirs = Laplace(scale).module(tuple(mean.shape[1:]))(mean), TorchLaplace(mean, scale)
     torch.testing.assert_close(ours.log_prob(x), Independent(theirs, len(shape)).log_prob(x))

@@ -135,14 +135,14 @@ def test_encoding_needs_no_autograd_and_no_noise(case: str) -> None:
     assert not torch.isclose(model(x, noise_of()).posterior.mean, posterior.mean).any()
 
 
-def test_r_may_have_a_width_of_its_own() -> None:
+def test_r_may_have_another_width_than_the_code() -> None:
     model, x = build(origin=11), items("vector")
     assert model.representation(x, None).shape == (ITEMS, 11)
     assert model.posterior.mean.weight.shape == (LATENTS, 11)
     assert model(x, noise_of()).z.shape == (ITEMS, LATENTS)
 
 
-def test_with_a_width_of_its_own_a_model_runs_inside_a_wider_one_too() -> None:
+def test_a_model_with_another_width_of_r_runs_inside_a_wider_one() -> None:
     model, wider, x = build(origin=11), build(latents=5, origin=11), items("vector")
     for name, value in model.named_parameters():
         room = dict(wider.named_parameters())[name].data
@@ -180,7 +180,7 @@ def test_options_are_of_the_architecture_and_of_its_identity() -> None:
         Architecture({"name": "vae", "inner_beta": 4.0})
 
 
-def test_a_run_of_it_encodes_what_it_was_trained_on(tmp_path: Path) -> None:
+def test_a_run_encodes_its_training_data(tmp_path: Path) -> None:
     rows = draw(200, 2) @ draw(2, 6, seed=3)
     run = fit(rows.numpy(), 4, model="vgon", net=SMOOTH, steps=300, learning_rate=5e-3, runs=tmp_path)
     model: Any = Run.open(run.path).model
@@ -189,7 +189,7 @@ def test_a_run_of_it_encodes_what_it_was_trained_on(tmp_path: Path) -> None:
     assert float((mean - x).square().mean().detach()) < 0.5 * float(x.var())
 
 
-def test_it_begins_by_the_scheme_of_its_authors_unless_told_otherwise() -> None:
+def test_the_default_initialisation_is_that_of_its_authors() -> None:
     assert Architecture("vgon").initialisation == "torch"
     assert Architecture("vgon", initialisation="glorot").initialisation == "glorot"
     assert Architecture("vae").initialisation == "glorot"
@@ -197,7 +197,7 @@ def test_it_begins_by_the_scheme_of_its_authors_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_at_a_usual_rate_its_training_stays_calm(seed: int) -> None:
+def test_training_is_stable_at_a_usual_learning_rate(seed: int) -> None:
     """By Glorot's scheme and r unscaled the rate of these models passes 1e9 within ten steps."""
     net = MLP((100, 100), (100, 100), "elu", "elu")
     plan = Plan(100, 32, log_every=10, evaluate_every=100, monitor_every=0)

@@ -37,7 +37,7 @@ def build(prior: Any = None, seed: int = 0) -> Any:
     return described.build((9,), LATENTS, seed).double()
 
 
-def test_its_own_prior_is_the_conditional_one_with_the_mean_at_zero() -> None:
+def test_the_default_prior_is_conditional_with_mean_zero() -> None:
     assert Architecture("identifiable", condition=5).prior == ConditionalGaussian()
     prior = build()(X, NOISE, U).prior
     assert prior.mean.shape == prior.log_variance.shape == (ITEMS, LATENTS)
@@ -92,7 +92,7 @@ def test_with_a_prior_fixed_at_0_and_1_it_is_a_vae_whose_posterior_is_given_the_
     torch.testing.assert_close(terms.values["reconstruction"], reconstruction)
 
 
-def test_so_it_is_where_the_net_of_the_prior_says_nothing() -> None:
+def test_a_prior_net_of_zeros_is_the_standard_prior() -> None:
     model = build()
     torch.nn.init.zeros_(model.prior.log_variance[-1].weight)
     torch.nn.init.zeros_(model.prior.log_variance[-1].bias)
@@ -113,7 +113,7 @@ def test_a_wrong_width_of_the_prior_is_named() -> None:
         ConditionalGaussian(widths=(50, 0))
 
 
-def test_the_factors_are_asked_for() -> None:
+def test_missing_factors_raise_an_error() -> None:
     with pytest.raises(DataError, match=r"factors .* 2 numbers, got none"):
         build().encode(X)
 

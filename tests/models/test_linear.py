@@ -194,7 +194,7 @@ def test_as_many_latents_as_dimensions_fit_the_whole_covariance() -> None:
     np.testing.assert_allclose(marginal, np.cov(ROWS.T, bias=True), **EXACT)
 
 
-def test_it_is_not_in_the_table_of_models_that_train() -> None:
+def test_it_is_not_a_registered_model() -> None:
     assert Linear not in MODELS.values()
     assert vs.models.Linear is Linear
 

@@ -200,7 +200,7 @@ def test_a_gradient_origin_network_is_refused_with_the_reason() -> None:
         pruned(model, architecture, SHAPE, KEEP, FILL)
 
 
-def test_a_prior_of_ones_own_is_refused_until_it_says_what_it_is_to_fewer_latents() -> None:
+def test_a_custom_prior_is_refused_unless_its_marginal_is_registered() -> None:
     class Own:
         pass
 
@@ -212,7 +212,7 @@ def test_a_prior_of_ones_own_is_refused_until_it_says_what_it_is_to_fewer_latent
 
 
 @pytest.mark.parametrize("first", [nn.Linear(7, 4), nn.Tanh()], ids=["another width", "no layer"])
-def test_a_decoder_that_takes_its_code_otherwise_is_refused(first: nn.Module) -> None:
+def test_a_decoder_that_does_not_begin_with_a_linear_layer_is_refused(first: nn.Module) -> None:
     architecture = architecture_of()
     model: Any = built(architecture)
     model.decoder = nn.Sequential(first)
@@ -221,7 +221,7 @@ def test_a_decoder_that_takes_its_code_otherwise_is_refused(first: nn.Module) ->
 
 
 @pytest.mark.parametrize("keep", [(), (5,), (-1, 2), (1, 1), (0.5,), (True, 2), "all", 3])
-def test_what_to_keep_must_be_numbers_of_latents(keep: Any) -> None:
+def test_latents_to_keep_must_be_valid_indices(keep: Any) -> None:
     architecture = architecture_of()
     with pytest.raises(LatentError, match="must be different whole numbers from 0 to 4"):
         pruned(built(architecture), architecture, SHAPE, keep, FILL)

@@ -102,7 +102,7 @@ def test_the_loss_falls_within_200_steps(described: Architecture, objective: Any
 
 
 @pytest.mark.parametrize(("described", "objective"), list(variants()))
-def test_in_company_it_trains_what_it_trains_alone(described: Architecture, objective: Any, data: Dataset) -> None:
+def test_training_in_an_ensemble_equals_training_alone(described: Architecture, objective: Any, data: Dataset) -> None:
     members = (Member(4, objective, 1e-3), Member(2, objective, 2e-3, seed=5))
     plan = {"precision": "float64", "steps": 10, "monitor_every": 0}
     together, rows = trained(described, members, data, **plan)

@@ -57,7 +57,7 @@ def test_the_numbers_of_parameters_are_those_of_the_table(channels: int, latents
     assert parameters(Conv().decoder(latents, shape)) == dense + deconvolutions
 
 
-def test_the_kernels_of_the_thesis_table_are_a_matter_of_one_option() -> None:
+def test_an_option_gives_the_kernels_of_the_thesis_table() -> None:
     encoder = Conv(kernels=(4, 4, 4, 4)).encoder((1, 64, 64))
     assert layers(encoder)[:4] == [(32, 1, 4, 4), (32, 32, 4, 4), (64, 32, 4, 4), (64, 64, 4, 4)]
 
@@ -90,7 +90,7 @@ def test_a_bad_option_is_named(options: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(12,), (8, 8), (1, 2, 8, 8)])
-def test_items_that_are_no_images_are_named_with_the_remedy(shape: tuple[int, ...]) -> None:
+def test_items_that_are_not_images_raise_an_error_with_a_remedy(shape: tuple[int, ...]) -> None:
     for build in (Conv().encoder, lambda shape: Conv().decoder(3, shape)):
         with pytest.raises(ConfigurationError, match=r"images.* shape .*'mlp'"):
             build(shape)

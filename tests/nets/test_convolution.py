@@ -111,7 +111,7 @@ def each(operation: Operation, x: list[Tensor], weight: Tensor, bias: Tensor) ->
 
 
 @pytest.mark.parametrize("operation", [*DOWN, *UP])
-def test_many_weights_at_once_are_the_same_weights_in_turn(operation: Operation) -> None:
+def test_batched_weights_equal_a_loop_over_weights(operation: Operation) -> None:
     x, weight, bias = members(operation in UP)
     shared = vmap(operation, in_dims=(None, 0, 0))(x[0], weight, bias)
     torch.testing.assert_close(shared, each(operation, [x[0]] * MEMBERS, weight, bias))
@@ -128,7 +128,7 @@ def test_members_may_lie_along_any_axis(function: Callable[[Tensor, int], Tensor
 
 
 @pytest.mark.parametrize("operation", [*DOWN, *UP])
-def test_gradients_of_many_weights_at_once_are_those_of_autograd(operation: Operation) -> None:
+def test_gradients_of_batched_weights_equal_autograd(operation: Operation) -> None:
     x, weight, bias = members(operation in UP)
 
     def loss(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def test_the_same_seed_draws_the_same_weights(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", sorted(INITIALISATIONS))
-def test_global_random_state_is_neither_read_nor_moved(scheme: str) -> None:
+def test_the_global_random_state_is_not_used(scheme: str) -> None:
     layers = [Layers(), Layers()]
     for position, module in enumerate(layers):
         torch.manual_seed(position)

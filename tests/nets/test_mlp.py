@@ -42,7 +42,7 @@ def test_the_net_of_the_studies_is_two_relu_layers_and_three_tanh_layers_of_1200
     assert kinds(decoder) == [nn.Tanh] * 3
 
 
-def test_the_decoder_of_the_thesis_table_is_a_matter_of_one_option() -> None:
+def test_an_option_gives_the_decoder_of_the_thesis_table() -> None:
     decoder = FullyConnected(decoder_widths=(256, 1200, 1200)).decoder(10, (4,))
     assert widths(decoder) == [(10, 256), (256, 1200), (1200, 1200), (1200, 4)]
 

@@ -72,7 +72,7 @@ def test_a_rate_below_the_capacity_is_pushed_up_and_one_above_it_down(capacity: 
     torch.testing.assert_close(torch.autograd.grad(loss, mean)[0], sign * 8 * MEAN / 6)
 
 
-def test_the_rate_is_shown_and_weighs_nothing() -> None:
+def test_the_rate_is_reported_with_weight_zero() -> None:
     terms = Annealed()(X, a_pass(), context())
     torch.testing.assert_close(terms.values["rate"], rate())
     assert float(terms.weights["rate"]) == 0

@@ -78,7 +78,7 @@ def test_a_strength_may_become_a_tensor() -> None:
 
 
 @pytest.mark.parametrize("beta", [-1, -0.5, float("nan"), float("inf"), True, "4", None, [1.0]])
-def test_a_beta_that_is_no_finite_number_from_zero_on_is_refused(beta: Any) -> None:
+def test_beta_must_be_finite_and_not_negative(beta: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"^beta .* at least 0, got ") as refusal:
         Beta(beta)
     assert str(refusal.value).endswith(f"got {beta!r}.")

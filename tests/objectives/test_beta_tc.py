@@ -75,7 +75,7 @@ def test_the_plain_estimator_is_that_of_disentanglement_lib_but_for_a_constant()
     torch.testing.assert_close(found, expected)
 
 
-def test_the_weighted_and_the_plain_estimator_have_one_gradient() -> None:
+def test_the_weighted_and_the_plain_estimator_have_the_same_gradient() -> None:
     gradients = []
     for estimator in ("weighted", "plain", "stratified"):
         mean = MEAN.clone().requires_grad_()

@@ -70,7 +70,7 @@ def test_a_prior_for_each_item_counts_as_their_mixture() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_there_is_no_divergence_where_every_posterior_is_the_prior() -> None:
+def test_the_divergence_is_zero_if_every_posterior_is_the_prior() -> None:
     result = ForwardPass(DiagonalGaussian(0 * MEAN, 0 * MEAN), Z, LIKELIHOOD(LOGITS), STANDARD)
     found = Decomposition(divergence="kl")(X, result, CONTEXT).values["divergence"]
     torch.testing.assert_close(found, torch.zeros(6, dtype=torch.float64))

@@ -94,7 +94,7 @@ def test_latents_that_are_not_in_use_are_not_penalised(variant: Any) -> None:
 
 
 @pytest.mark.parametrize(("variant", "ratio"), [(DIPI, 10.0), (DIPII, 1.0)])
-def test_the_diagonal_weighs_as_published_unless_it_is_said(variant: Any, ratio: float) -> None:
+def test_the_default_weight_of_the_diagonal_is_as_published(variant: Any, ratio: float) -> None:
     assert variant(5).lambda_diagonal == ratio * 5
     assert variant(5) == variant(5, ratio * 5)
     assert variant(5, 0).lambda_diagonal == 0

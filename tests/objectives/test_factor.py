@@ -113,7 +113,7 @@ def test_the_critic_has_an_optimiser_of_its_own() -> None:
     assert not any(torch.equal(weight, before.model[name]) for name, weight in ended.model.items())
 
 
-def test_without_a_critic_it_says_how_to_train() -> None:
+def test_a_missing_critic_raises_an_error_that_says_how_to_train() -> None:
     trainer = trained(Member(3), steps=1)
     x = trainer.data.batch(torch.arange(4)).double()
     noise = {"posterior": torch.zeros(4, 3).double(), SHUFFLE: torch.zeros(4, 3).double()}
@@ -124,6 +124,6 @@ def test_without_a_critic_it_says_how_to_train() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"gamma": -1}, {"critic_rate": math.nan}, {"critic_widths": (0,)}])
-def test_settings_that_make_no_sense_are_refused_by_name(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_named(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         Factor(**settings)

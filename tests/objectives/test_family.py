@@ -100,7 +100,7 @@ def test_a_deterministic_code_costs_its_reconstruction(name: str) -> None:
 
 
 @every_objective
-def test_what_is_weighed_is_what_is_shown(name: str) -> None:
+def test_weights_and_values_have_the_same_names(name: str) -> None:
     terms = PAIRS[name][0](X, *parts("diagonal", WIDER, WIDER))
     assert set(terms.values) == set(terms.weights) > {"reconstruction", "rate"}
 

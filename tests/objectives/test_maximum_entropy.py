@@ -57,7 +57,7 @@ def test_it_rewards_the_log_determinant_of_the_covariance(name: str) -> None:
 
 @pytest.mark.parametrize("name", POSTERIORS)
 @pytest.mark.parametrize("beta", [0.5, 2.0, 8.0])
-def test_scaled_by_the_root_of_beta_it_is_the_beta_vae_and_a_constant(beta: float, name: str) -> None:
+def test_with_latents_scaled_by_the_root_of_beta_it_is_the_beta_vae_plus_a_constant(beta: float, name: str) -> None:
     posterior = POSTERIORS[name]
     # The decoder divides z by the root of beta again, so the reconstruction is the same.
     ours = MaximumEntropy(beta)(X, a_pass(scaled(posterior, beta)), CONTEXT).loss
@@ -70,7 +70,7 @@ def test_scaled_by_the_root_of_beta_it_is_the_beta_vae_and_a_constant(beta: floa
     torch.testing.assert_close(ours, theirs + constant)
 
 
-def test_unscaled_it_is_not() -> None:
+def test_without_scaling_it_differs_from_the_beta_vae() -> None:
     differences = [
         MaximumEntropy(4)(X, a_pass(posterior), CONTEXT).loss - Beta(4)(X, a_pass(posterior), CONTEXT).loss
         for posterior in (DiagonalGaussian(MEAN, LOG_VARIANCE), DiagonalGaussian(2 * MEAN, LOG_VARIANCE))

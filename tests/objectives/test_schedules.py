@@ -37,11 +37,11 @@ def test_the_rate_warms_up_and_the_reconstruction_does_not(step: int, share: flo
     assert terms.weights["reconstruction"] == 1.0
 
 
-def test_without_a_warm_up_the_weight_is_whole_at_once() -> None:
+def test_without_warm_up_the_full_weight_applies_at_once() -> None:
     assert float(Beta(4.0)(X, a_pass()[0], context()).weights["rate"]) == 4.0
 
 
-def test_free_bits_are_the_least_that_each_latent_in_use_counts() -> None:
+def test_each_latent_in_use_counts_at_least_its_free_bits() -> None:
     result, _ = a_pass()
     rates = result.posterior.latent_kl(result.prior)
     for free in (0.01, 0.3, 5.0):

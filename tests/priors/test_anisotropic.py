@@ -64,7 +64,7 @@ def test_one_prior_is_sampled_for_any_number_of_rows() -> None:
     torch.testing.assert_close(prior.sample(noise).var(0) / prior.variance, torch.ones(4).double(), atol=0.03, rtol=0)
 
 
-def test_only_a_learned_one_has_parameters_and_begins_where_it_is_told() -> None:
+def test_only_a_learned_prior_has_parameters_and_they_start_as_given() -> None:
     assert list(Anisotropic("fixed", LOGS).module(4).parameters()) == []
     assert Anisotropic("fixed", LOGS).module(4).state_dict() == {}
     learned = Anisotropic("learned", LOGS).module(3)

@@ -86,7 +86,7 @@ def test_one_component_is_a_gaussian_with_its_divergence_in_closed_form() -> Non
     torch.testing.assert_close(latent_rate(posterior, prior, mean).sum(1), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_equal_components_are_one() -> None:
+def test_equal_components_equal_one_component() -> None:
     twice, once = Mixture(means=((1.0,), (1.0,)), variances=0.5), Mixture(means=((1.0,),), variances=0.5)
     z = draw(10, 2)
     torch.testing.assert_close(prior_of(twice, 2).log_prob(z), prior_of(once, 2).log_prob(z))

@@ -53,7 +53,7 @@ def test_samples_have_the_distribution_of_the_density() -> None:
 
 
 @pytest.mark.parametrize(("gamma", "variance"), [(0.0, 1.0), (1.0, 0.05)])
-def test_at_either_end_it_is_one_gaussian(gamma: float, variance: float) -> None:
+def test_with_gamma_0_or_1_it_is_one_gaussian(gamma: float, variance: float) -> None:
     prior = prior_of(Sparse(gamma, 0.05), [1.0] * 3)
     assert isinstance(prior, DiagonalGaussian)
     torch.testing.assert_close(prior.variance, torch.full((3,), variance).double())

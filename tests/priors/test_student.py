@@ -87,6 +87,6 @@ def test_the_rate_at_samples_averages_to_the_divergence() -> None:
 
 
 @pytest.mark.parametrize("degrees", [0.0, -1.0, 0.4, math.inf])
-def test_degrees_of_freedom_that_cannot_be_are_named(degrees: float) -> None:
+def test_invalid_degrees_of_freedom_are_named(degrees: float) -> None:
     with pytest.raises(ConfigurationError, match="degrees of freedom"):
         StudentT(degrees)

@@ -51,11 +51,8 @@ class Architecture:
         self._check_condition()
         deterministic = POSTERIORS[kind.default_posterior].deterministic
         if deterministic != self.parts.posterior.deterministic:
-            raise ConfigurationError(
-                f"model {self.model!r} and posterior {type(self.posterior).__name__} do not go together: "
-                f"this model needs a posterior {'without' if deterministic else 'with'} noise, for instance "
-                f"{kind.default_posterior!r}."
-            )
+            needed = f"a posterior {'without' if deterministic else 'with'} noise"
+            raise self._mismatch("posterior", self.posterior, needed, kind.default_posterior)
 
     @property
     def model_class(self) -> type[LatentModule]:
@@ -99,11 +96,14 @@ class Architecture:
         conditional = self.parts.prior.conditional
         required = PRIORS[kind.default_prior].conditional
         if (conditional and kind.condition is None) or (required and not conditional):
-            needs = "a conditional prior" if required else "an unconditional prior"
-            raise ConfigurationError(
-                f"model {self.model!r} and prior {type(self.prior).__name__} do not go together: this model needs "
-                f"{needs}, for instance {kind.default_prior!r}."
-            )
+            needed = "a conditional prior" if required else "an unconditional prior"
+            raise self._mismatch("prior", self.prior, needed, kind.default_prior)
+
+    def _mismatch(self, kind: str, part: object, needed: str, default: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"model {self.model!r} and {kind} {type(part).__name__} do not go together: this model needs {needed}, for "
+            f"instance {default!r}."
+        )
 
     def build(self, shape: tuple[int, ...], latents: int, seed: int | None) -> LatentModule:
         """Build the model.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -10,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.models.latent_model import ForwardPass
+from vaescope.models.latent_model import ForwardPass, Items, Noise
 from vaescope.models.module import MODELS, LatentModule, Parts
 from vaescope.nets.net import Shape
 from vaescope.numerics.distributions import Distribution, full_precision, latent_rate
@@ -56,18 +55,14 @@ class VGON(LatentModule):
         super().__init__(shape, latents, parts, encoder=None, features=origin or latents, noise=streams)
         self.inner_beta, self.origin, self.scale = inner_beta, origin, scale
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
+    def encode(self, x: Items, condition: Tensor | None = None) -> Distribution:
         """q(z|x) after a first pass without noise."""
         return self.posterior(self.representation(x, None), self.latent_mask)
 
-    def forward(
-        self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> ForwardPass:
+    def forward(self, x: Items, noise: Noise, condition: Tensor | None = None) -> ForwardPass:
         return ForwardPass(*self._from(self.representation(x, noise["origin"]), noise["posterior"]))
 
-    def representation(
-        self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latents"] | None
-    ) -> Float[Tensor, "batch origin"]:
+    def representation(self, x: Items, noise: Float[Tensor, "batch latents"] | None) -> Float[Tensor, "batch origin"]:
         """The r of every item; without noise for `encode`."""
         zeros = torch.zeros(len(x), self.origin or len(self.latent_mask), dtype=x.dtype, device=x.device)
         # Unlike torch.autograd.grad, this also works without autograd and under vmap.
@@ -75,9 +70,7 @@ class VGON(LatentModule):
         r: Tensor = -self.scale * gradient
         return r if self.origin else r * self.latent_mask
 
-    def inner_loss(
-        self, x: Float[Tensor, "batch ..."], start: Float[Tensor, "batch origin"], noise: Tensor | None
-    ) -> Float[Tensor, ""]:
+    def inner_loss(self, x: Items, start: Float[Tensor, "batch origin"], noise: Tensor | None) -> Float[Tensor, ""]:
         """The loss of a pass from `start`, summed over the items."""
         posterior, z, likelihood, prior = self._from(start, noise)
         rate = latent_rate(posterior, prior, z).sum(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +12,9 @@ from torch import Tensor
 from vaescope.data.conditions import ConditionKind
 from vaescope.numerics.distributions import Distribution
 from vaescope.priors.prior import PriorModule
+
+Items: TypeAlias = Float[Tensor, "batch ..."]
+Noise: TypeAlias = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class LatentModel(Protocol):
     latent_mask: Tensor
     prior: PriorModule | None
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
+    def encode(self, x: Items, condition: Tensor | None = None) -> Distribution:
         """q(z|x), or q(z|x, condition)."""
         ...
 
@@ -74,8 +77,6 @@ class LatentModel(Protocol):
         """p(x|z), or p(x|z, condition)."""
         ...
 
-    def forward(
-        self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> ForwardPass:
+    def forward(self, x: Items, noise: Noise, condition: Tensor | None = None) -> ForwardPass:
         """One pass from items to codes and back, with the given noise."""
         ...

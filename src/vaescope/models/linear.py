@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from vaescope.data.dataset import Dataset
 from vaescope.errors import DataError
 from vaescope.likelihoods import GaussianDistribution
 from vaescope.models.architecture import check_latents
-from vaescope.models.latent_model import ForwardPass, LatentModel
+from vaescope.models.latent_model import ForwardPass, Items, LatentModel, Noise
 from vaescope.numerics import linear
 from vaescope.numerics.distributions import DiagonalGaussian
 from vaescope.numerics.moments import Moments
@@ -85,7 +85,7 @@ class Linear(nn.Module, LatentModel):
         """Whether the decoder uses each latent."""
         return self._masked().any(0)
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> DiagonalGaussian:
+    def encode(self, x: Items, condition: Tensor | None = None) -> DiagonalGaussian:
         """q(z|x), the best diagonal one (Bonheme, eq. 4.11, 4.23 and 4.24)."""
         loadings = self._masked()
         mean = linear.posterior_mean(x.flatten(1), loadings, self.offset.flatten(), self.gamma, self.beta)
@@ -97,14 +97,12 @@ class Linear(nn.Module, LatentModel):
         change = z.to(self.loadings.dtype) @ self._masked().T
         return GaussianDistribution(self.offset + change.unflatten(1, self.offset.shape), self.gamma.log())
 
-    def forward(
-        self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> ForwardPass:
+    def forward(self, x: Items, noise: Noise, condition: Tensor | None = None) -> ForwardPass:
         posterior = self.encode(x, condition)
         z = posterior.sample(noise["posterior"]) * self.latent_mask
         return ForwardPass(posterior, z, self.decode(z, condition), self.prior(self.latent_mask))
 
-    def log_likelihood(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
+    def log_likelihood(self, x: Items) -> Float[Tensor, "batch"]:
         """log p(x), exactly; for beta = 1 it equals the ELBO (Bonheme, eq. 4.10)."""
         return linear.log_likelihood(x.flatten(1), self._masked(), self.offset.flatten(), self.gamma)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.data.conditions import ConditionKind
-from vaescope.models.latent_model import ForwardPass
+from vaescope.models.latent_model import ForwardPass, Items, Noise
 from vaescope.models.module import MODELS, LatentModule, Parts
 from vaescope.nets.net import Encoder, Shape
 from vaescope.numerics.distributions import Distribution
@@ -37,7 +35,7 @@ class EncoderModel(LatentModule):
         super().__init__(shape, latents, parts, encoder=encoder, features=features)
         self.joins_items = joins_items
 
-    def encode(self, x: Float[Tensor, "batch ..."], condition: Tensor | None = None) -> Distribution:
+    def encode(self, x: Items, condition: Tensor | None = None) -> Distribution:
         """q(z|x), or q(z|x, condition)."""
         if self.condition is None:
             features = self.encoder(x)
@@ -47,9 +45,7 @@ class EncoderModel(LatentModule):
             features = torch.cat([self.encoder(x), self.given(condition)], 1)
         return self.posterior(features, self.latent_mask)
 
-    def forward(
-        self, x: Float[Tensor, "batch ..."], noise: Mapping[str, Tensor], condition: Tensor | None = None
-    ) -> ForwardPass:
+    def forward(self, x: Items, noise: Noise, condition: Tensor | None = None) -> ForwardPass:
         posterior = self.encode(x, condition)
         if self.prior is None:
             return ForwardPass(posterior, posterior.mean, self.decode(posterior.mean, condition), None)

@@ -65,16 +65,14 @@ def patches(
     x: Float[Tensor, "batch height width channels"], kernel: int
 ) -> Float[Tensor, "batch half_height half_width patch"]:
     """Every kernel x kernel window at stride 2, zero-padded, as one row (row, column, channel)."""
-    gather: Callable[[Tensor, int], Tensor] = _Patches.apply
-    return gather(x, kernel)
+    return _windows(x, kernel, False)
 
 
 def overlap_add(
     columns: Float[Tensor, "batch height width patch"], kernel: int
 ) -> Float[Tensor, "batch double_height double_width channels"]:
     """The adjoint of `patches`: every row is added to its window."""
-    add: Callable[[Tensor, int], Tensor] = _OverlapAdd.apply
-    return add(columns, kernel)
+    return _windows(columns, kernel, True)
 
 
 def _gather(x: Tensor, kernel: int) -> Tensor:
@@ -119,50 +117,32 @@ def _stepwise_sum(taps: Tensor) -> Tensor:
     return image
 
 
-def _over_members(
-    function: type[torch.autograd.Function], dimension: int | None, values: Tensor, kernel: int
-) -> tuple[Tensor, int]:
-    """Fold the members of an ensemble into the batch, apply, and unfold."""
-    values = values.movedim(dimension or 0, 0)
-    members, batch = values.shape[:2]
-    result: Tensor = function.apply(values.reshape(members * batch, *values.shape[2:]), kernel)
-    return result.reshape(members, batch, *result.shape[1:]), 0
-
-
-class _Patches(torch.autograd.Function):
-    @staticmethod
-    def forward(x: Tensor, kernel: int) -> Tensor:
-        return _gather(x, kernel)
+class _Windows(torch.autograd.Function):
+    """`patches` or its adjoint `overlap_add`; each is the backward pass of the other."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        ctx.kernel = inputs[1]
+    def forward(x: Tensor, kernel: int, adjoint: bool) -> Tensor:
+        return _scatter(x, kernel) if adjoint else _gather(x, kernel)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return overlap_add(gradients[0], ctx.kernel), None
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int, bool], output: Tensor) -> None:
+        _, ctx.kernel, ctx.adjoint = inputs
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, None], x: Tensor, kernel: int) -> tuple[Tensor, int]:
-        return _over_members(_Patches, in_dims[0], x, kernel)
-
-
-class _OverlapAdd(torch.autograd.Function):
-    @staticmethod
-    def forward(columns: Tensor, kernel: int) -> Tensor:
-        return _scatter(columns, kernel)
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return _windows(gradients[0], ctx.kernel, not ctx.adjoint), None, None
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        ctx.kernel = inputs[1]
+    def vmap(
+        info: Any, in_dims: tuple[int | None, None, None], x: Tensor, kernel: int, adjoint: bool
+    ) -> tuple[Tensor, int]:
+        """Fold the members of an ensemble into the batch, apply, and unfold."""
+        x = x.movedim(in_dims[0] or 0, 0)
+        result = _windows(x.flatten(0, 1), kernel, adjoint)
+        return result.unflatten(0, x.shape[:2]), 0
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return patches(gradients[0], ctx.kernel), None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, None], columns: Tensor, kernel: int) -> tuple[Tensor, int]:
-        return _over_members(_OverlapAdd, in_dims[0], columns, kernel)
+_windows: Callable[[Tensor, int, bool], Tensor] = _Windows.apply
 
 
 class Convolution(nn.Module):

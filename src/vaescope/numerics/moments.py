@@ -37,14 +37,11 @@ class Moments:
         return reduce(Moments.merge, parts, first)
 
     def merge(self, other: Moments) -> Moments:
-        """The moments of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
-        count = self.count + other.count
-        if count == 0:
+        """The moments of both sets of rows together."""
+        if self.count + other.count == 0:
             return self
-        shift = other.mean - self.mean
-        share = other.count / count
-        spread = torch.outer(shift, shift) * (self.count * share)
-        return Moments(count, self.mean + shift * share, self.scatter + other.scatter + spread)
+        count, mean, shift, weight = _merged(self, other)
+        return Moments(count, mean, self.scatter + other.scatter + torch.outer(shift, shift) * weight)
 
     def covariance(self, correction: int = 1) -> Float[Tensor, "columns columns"]:
         """Scatter / (count - correction): correction 1 is unbiased, 0 that of the empirical distribution."""
@@ -69,14 +66,18 @@ class Spread:
         return cls(len(rows), mean.cpu(), (rows - mean).square_().sum(0).cpu())
 
     def merge(self, other: Spread) -> Spread:
-        """The spread of both sets of rows together (Chan, Golub and LeVeque, 1979)."""
-        count = self.count + other.count
-        share = other.count / count
-        shift = other.mean - self.mean
-        squares = self.squares + other.squares + shift.square() * (self.count * share)
-        return Spread(count, self.mean + shift * share, squares)
+        """The spread of both sets of rows together."""
+        count, mean, shift, weight = _merged(self, other)
+        return Spread(count, mean, self.squares + other.squares + shift.square() * weight)
 
     @property
     def variance(self) -> Float[Tensor, "columns"]:
         """The variance with divisor count, not count - 1."""
         return self.squares / self.count
+
+
+def _merged(one: Moments | Spread, other: Moments | Spread) -> tuple[int, Tensor, Tensor, float]:
+    """Count and mean of both sets, the shift between their means, and its weight (Chan, Golub and LeVeque, 1979)."""
+    count = one.count + other.count
+    share, shift = other.count / count, other.mean - one.mean
+    return count, one.mean + shift * share, shift, one.count * share
