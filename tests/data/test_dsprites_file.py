@@ -10,24 +10,23 @@ import pytest
 import torch
 
 from vaescope.data.dataset import Factors
-from vaescope.data.public import dsprites_file
+from vaescope.data.dsprites import NAMES
+from vaescope.data.public import objects
 from vaescope.errors import DataError
 
 SIZES = (1, 3, 2, 2, 2, 2)
-DSPRITES = dataclasses.replace(
-    dsprites_file.DSPRITES, files=(dataclasses.replace(dsprites_file.DSPRITES.files[0], checksum=""),)
-)
+DSPRITES = dataclasses.replace(objects.DSPRITES, files=(dataclasses.replace(objects.DSPRITES.files[0], checksum=""),))
 
 
 def sprites() -> dict[str, np.ndarray]:
-    table = Factors(dsprites_file.NAMES, SIZES)
+    table = Factors(NAMES, SIZES)
     classes = table.codes(torch.arange(table.cells)).numpy()
     images = np.random.default_rng(0).integers(0, 2, (table.cells, 8, 8), np.uint8)
     return {"imgs": images, "latents_values": classes.astype(np.float64), "latents_classes": classes}
 
 
 def write_sprites(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
-    path = folder / "dsprites-file" / dsprites_file.FILE
+    path = folder / "dsprites-file" / objects.DSPRITES_FILE
     path.parent.mkdir(exist_ok=True)
     # The published file carries pickled metadata, which must be left unread.
     np.savez_compressed(path, metadata=np.array({"pickled": True}, dtype=object), **arrays)
@@ -37,9 +36,9 @@ def write_sprites(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
 def test_dsprites_is_a_grid_of_binary_images(folder: Path) -> None:
     arrays = sprites()
     write_sprites(folder, arrays)
-    data = dsprites_file.open_dsprites(DSPRITES)
+    data = objects.open_dsprites(DSPRITES)
     assert (len(data), data.shape, data.grid) == (48, (1, 8, 8), True)
-    assert data.factor_table == Factors(dsprites_file.NAMES, SIZES)
+    assert data.factor_table == Factors(NAMES, SIZES)
     everything = torch.arange(48)
     assert torch.equal(data.batch(everything), torch.tensor(arrays["imgs"][:, None]).float())
     assert data.factors is not None
@@ -52,21 +51,21 @@ def test_dsprites_is_a_grid_of_binary_images(folder: Path) -> None:
 
 def test_a_part_of_dsprites_has_factors_but_is_not_a_grid(folder: Path) -> None:
     write_sprites(folder, {key: array[::-1] for key, array in sprites().items()})
-    turned = dsprites_file.open_dsprites(DSPRITES)
+    turned = objects.open_dsprites(DSPRITES)
     assert not turned.grid
     assert turned.factors is not None
     assert turned.factors[0].tolist() == [size - 1 for size in SIZES]
     write_sprites(folder, {key: array[:20] for key, array in sprites().items()})
-    assert not dsprites_file.open_dsprites(DSPRITES).grid
+    assert not objects.open_dsprites(DSPRITES).grid
 
 
 def test_the_fingerprint_of_dsprites_is_that_of_its_file(folder: Path) -> None:
     arrays = sprites()
     write_sprites(folder, arrays)
-    before = dsprites_file.open_dsprites(DSPRITES).fingerprint
+    before = objects.open_dsprites(DSPRITES).fingerprint
     arrays["imgs"][0, 0, 0] ^= 1
     write_sprites(folder, arrays)
-    assert dsprites_file.open_dsprites(DSPRITES).fingerprint != before
+    assert objects.open_dsprites(DSPRITES).fingerprint != before
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_a_wrong_array_in_the_dsprites_file_is_an_error(
     arrays = {key: array for key, array in {**sprites(), **change}.items() if array is not None}
     write_sprites(folder, arrays)
     with pytest.raises(DataError, match=words):
-        dsprites_file.open_dsprites(DSPRITES)
+        objects.open_dsprites(DSPRITES)
 
 
 def test_a_truncated_or_damaged_dsprites_file_is_an_error(folder: Path) -> None:
@@ -98,10 +97,10 @@ def test_a_truncated_or_damaged_dsprites_file_is_an_error(folder: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(DataError, match="archive"):
-        dsprites_file.open_dsprites(DSPRITES)
+        objects.open_dsprites(DSPRITES)
     start = content.index(b"imgs.npy") + 60
     path.write_bytes(content[:start] + bytes(50) + content[start + 50 :])
     with pytest.raises(DataError, match="archive"):
-        dsprites_file.open_dsprites(DSPRITES)
+        objects.open_dsprites(DSPRITES)
     with pytest.raises(DataError, match="checksum md5:"):
-        dsprites_file.open_dsprites()
+        objects.open_dsprites()

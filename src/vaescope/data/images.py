@@ -25,12 +25,10 @@ def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
     height, width = height_and_width(size)
     if pixels.shape[2:] == (height, width):
         return pixels
-    items, channels = pixels.shape[:2]
-    resized = np.empty((items, channels, height, width), np.uint8)
-    for item in range(items):
-        for channel in range(channels):
-            plane = Image.fromarray(np.ascontiguousarray(pixels[item, channel]))
-            resized[item, channel] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
+    resized = np.empty((*pixels.shape[:2], height, width), np.uint8)
+    for item_and_channel in np.ndindex(pixels.shape[:2]):
+        plane = Image.fromarray(np.ascontiguousarray(pixels[item_and_channel]))
+        resized[item_and_channel] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
     return resized
 
 

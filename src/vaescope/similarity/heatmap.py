@@ -222,9 +222,15 @@ def _similarity_map(
 
 
 def _blocks(models: list[SelectedLayers], memory: int) -> list[tuple[slice, slice]]:
-    """Consecutive models, and their rows in the matrix of all layers."""
-    ends = np.cumsum([0, *(len(model.layers) for model in models)]).tolist()
-    return [(run, slice(ends[run.start], ends[run.stop])) for run in batches(models, memory)]
+    """Consecutive models whose activations fit in the memory together, at least one each, and their rows in the map."""
+    starts, held = [0], 0
+    for place, model in enumerate(models):
+        held += model.bytes
+        if held > memory and place > starts[-1]:
+            starts, held = [*starts, place], model.bytes
+    rows = np.cumsum([0, *(len(model.rows) for model in models)]).tolist()
+    ends = [*starts[1:], len(models)]
+    return [(slice(start, end), slice(rows[start], rows[end])) for start, end in zip(starts, ends, strict=True)]
 
 
 def _named_tables(models: list[SelectedLayers]) -> NamedTables:
@@ -269,13 +275,3 @@ def as_list(models: object) -> list[object]:
     if isinstance(models, str) or len(models) == 0:
         raise DataError(f"there must be at least one model to compare, got {models!r}.")
     return list(models)
-
-
-def batches(models: Sequence[SelectedLayers], memory: int) -> list[slice]:
-    """Consecutive models whose activations fit in the memory together, at least one each."""
-    starts, held = [0], 0
-    for place, model in enumerate(models):
-        held += model.bytes
-        if held > memory and place > starts[-1]:
-            starts, held = [*starts, place], model.bytes
-    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(models)], strict=True)]

@@ -8,7 +8,7 @@ from functools import partial
 from vaescope.data import cache
 from vaescope.data.dataset import Dataset, DatasetEntry
 from vaescope.data.dsprites import NAMES
-from vaescope.data.public import dsprites_file, mnist, objects, pictures
+from vaescope.data.public import mnist, objects, pictures
 
 
 def _entry(
@@ -48,8 +48,8 @@ ENTRIES = (
         "comes with the package scikit-learn",
     ),
     _entry(
-        dsprites_file.DSPRITES,
-        dsprites_file.open_dsprites,
+        objects.DSPRITES,
+        objects.open_dsprites,
         "a square, an ellipse or a heart (published file)",
         "Matthey et al., 2017",
         737280,

@@ -1,4 +1,4 @@
-"""smallNORB and Cars3D: toys and cars seen from all sides, as grids of their factors."""
+"""smallNORB, Cars3D and the file of dSprites: images of all combinations of their factors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+import torch
 from jaxtyping import UInt8
 
+from vaescope.codes.reading import numpy_archive
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset, as_grid, from_array
+from vaescope.data.arrays import ArrayDataset, as_grid, fingerprint_of, from_array
 from vaescope.data.cache import PublicFile, PublicSet
+from vaescope.data.dataset import Factors
+from vaescope.data.dsprites import NAMES
 from vaescope.data.images import resize
 from vaescope.data.public.matrices import parse_norb
 from vaescope.errors import DataError
@@ -102,6 +106,37 @@ def open_cars3d(published: PublicSet = CARS3D, size: int = 64) -> ArrayDataset:
     return as_grid(from_array(items, published.name, labels=codes[:, 2], factors=codes, factor_names=CAR_FACTORS))
 
 
+DSPRITES_KEYS = ("imgs", "latents_values", "latents_classes")
+DSPRITES_FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
+DSPRITES_ORIGIN = "https://github.com/google-deepmind/dsprites-dataset"
+
+DSPRITES = PublicSet(
+    "dsprites-file",
+    DSPRITES_ORIGIN,
+    (
+        PublicFile(
+            (DSPRITES_FILE,),
+            f"{DSPRITES_ORIGIN}/raw/master/{DSPRITES_FILE}",
+            checksum="md5:7da33b31b13a06f4b04a70402ce90c2e",
+        ),
+    ),
+)
+
+
+def open_dsprites(published: PublicSet = DSPRITES) -> ArrayDataset:
+    """The published file of dSprites (Matthey et al., 2017): all images, in its order."""
+    path = cache.obtain(published, published.files[0])
+    images, values, classes = _dsprites_arrays(path)
+    _check_dsprites(path, images, values, classes)
+    # In place, because a copy of the published images would take another 3 GB.
+    np.multiply(images, np.uint8(255), out=images)
+    codes = torch.from_numpy(classes.astype(np.int16))
+    sizes = tuple(int(size) + 1 for size in classes.max(axis=0))
+    pixels = images[:, None]
+    table = Factors(NAMES, sizes)
+    return as_grid(ArrayDataset(published.name, pixels, pixels.shape[1:], fingerprint_of(path), None, table, codes))
+
+
 def _check_norb(images: np.ndarray, category: np.ndarray, others: np.ndarray, name: str) -> None:
     count = len(images)
     if images.ndim != 4 or images.dtype != np.uint8 or images.shape[1] != 2:
@@ -157,3 +192,32 @@ def _car_views(content: bytes, name: str, size: int) -> UInt8[np.ndarray, "eleva
         )
     views = image.transpose(4, 3, 2, 0, 1)
     return resize(views.reshape(-1, *views.shape[2:]), size).reshape(*views.shape[:3], size, size)
+
+
+def _dsprites_arrays(path: Path) -> tuple[np.ndarray, ...]:
+    """The three arrays; the pickled metadata of the file is not read."""
+    with numpy_archive(path) as archive:
+        arrays = {key: archive[key] for key in DSPRITES_KEYS if key in archive.files}
+    absent = [key for key in DSPRITES_KEYS if key not in arrays]
+    if absent:
+        raise DataError(
+            f"{path} must contain the arrays {', '.join(DSPRITES_KEYS)}, but {', '.join(absent)} is missing. "
+            f"Download the file again from {DSPRITES_ORIGIN}."
+        )
+    return tuple(arrays[key] for key in DSPRITES_KEYS)
+
+
+def _check_dsprites(path: Path, images: np.ndarray, values: np.ndarray, classes: np.ndarray) -> None:
+    if images.ndim != 3 or images.dtype != np.uint8 or len(images) < 2:
+        raise DataError(
+            f"{path}: imgs must be uint8 of items x height x width with at least 2 items, "
+            f"got {images.shape} of {images.dtype}."
+        )
+    if int(images.max()) != 1:
+        raise DataError(f"{path}: the pixels in imgs must be 0 or 1, but the largest is {int(images.max())}.")
+    expected = (len(images), len(NAMES))
+    for key, array in (("latents_values", values), ("latents_classes", classes)):
+        if array.shape != expected:
+            raise DataError(f"{path}: {key} must be items x factors = {expected}, got {array.shape}.")
+    if not np.issubdtype(classes.dtype, np.integer) or int(classes.min()) < 0:
+        raise DataError(f"{path}: latents_classes must be integers from 0, got {classes.dtype} from {classes.min()}.")
