@@ -16,7 +16,7 @@ from typing import Any
 
 import vaescope as vs
 from vaescope.runs import Run
-from vaescope.runs.configuration import identity_of
+from vaescope.runs.record import identity_of
 from vaescope.runs.rows import kept_row, read_row
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}

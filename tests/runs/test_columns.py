@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import vaescope as vs
-from vaescope.runs import FitOptions, Store, columns, fit, summary
-from vaescope.runs.columns import drop_constant_settings
+from vaescope.runs import FitOptions, Store, fit, summary
 from vaescope.runs.record import TRAINING, Provenance, RunRecord
-from vaescope.runs.rows import read_rows, summary_row
+from vaescope.runs.rows import INTERVALS, drop_constant_settings, read_rows, summary_row
 from vaescope.sweeps.run import run_sweep
 from vaescope.sweeps.specification import Sweep, Trial
 from vaescope.training import Member
@@ -84,7 +83,7 @@ def test_one_run_is_listed_with_the_columns_that_every_run_has() -> None:
 
 def test_how_often_rows_are_written_is_in_the_row_and_in_no_listing() -> None:
     rows = [row_of(Trial("digits", {"steps": steps}, Member(2))) for steps in (1000, 300_000)]
-    for name in columns.INTERVALS:
+    for name in INTERVALS:
         assert rows[0][name] != rows[1][name] or name == "log_every"
         assert name not in drop_constant_settings(rows)[0]
 

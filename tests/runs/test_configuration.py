@@ -21,7 +21,7 @@ from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.runs import Configuration, Split
-from vaescope.runs.configuration import hash_of
+from vaescope.runs.record import hash_of
 from vaescope.training import OPTIMISERS, PRECISIONS, Adam, Member, Plan
 
 ROWS = np.arange(24, dtype=np.float64).reshape(6, 4)

@@ -20,7 +20,7 @@ from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
 from vaescope.runs import FitOptions, Run, fit, fit_many
 from vaescope.runs import fitting as module
-from vaescope.runs.ensemble_folder import ENSEMBLES
+from vaescope.runs.folders import ENSEMBLES
 from vaescope.runs.rows import read_rows
 from vaescope.training import Member, Trainer
 from vaescope.training.checkpoint import load_state

@@ -15,7 +15,7 @@ from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.models import Architecture
 from vaescope.objectives import Beta
 from vaescope.runs import Configuration, Run, Split
-from vaescope.runs.listing import select_rows
+from vaescope.runs.queries import select_rows
 from vaescope.training import Member, Plan
 
 DATA = {"name": "none", "items": 4, "shape": [5], "fingerprint": "0"}

@@ -17,8 +17,8 @@ import pytest
 import vaescope
 from vaescope.errors import NonFiniteError, RunError
 from vaescope.objectives import Beta, BetaTC
-from vaescope.objectives.objective import SCHEDULES, strengths_in_use
-from vaescope.runs import FitOptions, Run, Store, columns, fit, fit_many, rows, summary
+from vaescope.objectives.strengths import SCHEDULES, strengths_in_use
+from vaescope.runs import FitOptions, Run, Store, fit, fit_many, rows, summary
 from vaescope.runs.rows import read_row, read_rows, summary_row
 from vaescope.training import Member
 
@@ -110,7 +110,7 @@ def test_a_damaged_kept_row_is_not_read(content: bytes, folder: Path) -> None:
 def test_a_kept_row_of_an_earlier_version_is_given_the_settings_that_it_lacks(folder: Path) -> None:
     path = first(folder)
     run = Run.open(path)
-    lacking = (*columns.settings_of(run.record), *SCHEDULES)
+    lacking = (*rows.settings_of(run.record), *SCHEDULES)
     old = {name: value for name, value in whole(run).items() if name not in lacking}
     (path / "summary.json").write_text(json.dumps({**old, "model": {"name": "vae"}, "kept": 1}))
     assert read_row(path) == {**whole(run), "kept": 1}
@@ -243,7 +243,7 @@ def test_listing_loads_no_torch(folder: Path) -> None:
 
 
 def test_the_names_of_schedules_are_those_of_their_package() -> None:
-    assert columns.SCHEDULES == SCHEDULES
+    assert rows.SCHEDULES == SCHEDULES
 
 
 @pytest.mark.parametrize("objective", [Beta(2.0), Beta(2.0, warm_up=5), Beta(1, free_bits=0.5), BetaTC(3.0)])

@@ -21,8 +21,8 @@ import pytest
 import vaescope
 from vaescope import __version__
 from vaescope.errors import RunError
+from vaescope.runs.folders import locked
 from vaescope.runs.journal import Journal
-from vaescope.runs.locks import locked
 from vaescope.runs.record import RESULTS_FILE, STATE_FILE
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store

@@ -57,8 +57,8 @@ def runs(
         # Options before the subcommand apply to it, too.
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
-    from vaescope.runs.columns import drop_constant_settings
-    from vaescope.runs.listing import check_columns, select_rows
+    from vaescope.runs.rows import drop_constant_settings
+    from vaescope.runs.queries import check_columns, select_rows
     from vaescope.runs.rows import read_rows
 
     if everything and limit is not None:
@@ -147,7 +147,7 @@ def _print_searches(folder: Path) -> None:
 
 def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: int) -> None:
     """Print a table of the first runs, and how to see the others."""
-    from vaescope.runs.columns import drop_constant_settings
+    from vaescope.runs.rows import drop_constant_settings
 
     more = "choose with --columns, or write all with --csv"
     if asked is None:

@@ -24,7 +24,7 @@ from vaescope.numerics import gaussian
 from vaescope.objectives import strengths_in_use
 from vaescope.regime import VariableTypes, collapse
 from vaescope.runs import Run, summary
-from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
+from vaescope.runs.store import data_of, run_of, sample_items, subject_name
 from vaescope.similarity import SimilarityMap, all_pairs, conservation
 
 MAX_COMPARED_ITEMS = 5000

@@ -12,7 +12,7 @@ from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.encoding import adapt, encode
 from vaescope.errors import RunError
 from vaescope.runs import Run
-from vaescope.runs.resolve import data_of, run_of, sample_items, subject_name
+from vaescope.runs.store import data_of, run_of, sample_items, subject_name
 
 MAX_ITEMS = 10_000
 NOT_A_RUN = "these are codes, not a run"

@@ -36,8 +36,8 @@ from vaescope.reporting.live import live_section
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 from vaescope.runs import Run, summary
-from vaescope.runs.columns import drop_constant_settings
-from vaescope.runs.resolve import run_of
+from vaescope.runs.rows import drop_constant_settings
+from vaescope.runs.store import run_of
 from vaescope.sizing import Elbow, Fondue
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.store import load_checks, load_results

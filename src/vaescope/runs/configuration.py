@@ -20,12 +20,9 @@ from vaescope.objectives import OBJECTIVES
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.registry import Registry
-from vaescope.runs.columns import variants_in
-from vaescope.runs.converter import strict_converter
-from vaescope.runs.record import Plugin, Table, hash_of, identity_of
+from vaescope.runs.record import Plugin, Table, identity_of, strict_converter
+from vaescope.runs.rows import variants_in
 from vaescope.training import OPTIMISERS, Member, Plan
-
-__all__ = ["FORMAT", "Configuration", "Pruning", "Split", "hash_of", "identity_of"]
 
 FORMAT = 1
 REGISTRIES: dict[str, Registry[Any]] = {

@@ -22,11 +22,11 @@ from vaescope.errors import ConfigurationError, RunError
 from vaescope.models import LatentModule
 from vaescope.nets.convolution import Deconvolution
 from vaescope.notebook import NotebookResult
-from vaescope.runs.columns import Row
-from vaescope.runs.locks import make_folder
+from vaescope.runs.folders import make_folder
 from vaescope.runs.record import Table
-from vaescope.runs.resolve import data_of, run_of, sample_items
+from vaescope.runs.rows import Row
 from vaescope.runs.run import Run
+from vaescope.runs.store import data_of, named_run, sample_items
 from vaescope.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ def export(
         runs: Folder of runs to find an id in.
     """
     _check_packages()
-    found = run_of(run, runs)
-    if found is None:
-        raise ConfigurationError(f"run must be a run, its folder, or the beginning of its id, got {run!r}.")
+    found = named_run(run, runs)
     some = sample_items(data_of(found, data), check_items, seed)
     parts = _parts(found.model, some.batch(torch.arange(len(some))), conditions_of(found.model, some))
     target = found.path / FOLDER if folder is None else Path(folder)

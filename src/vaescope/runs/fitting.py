@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import json
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 
 import torch
 
+from vaescope import __version__
 from vaescope.data import DataLike, open_dataset
-from vaescope.errors import ConfigurationError, NonFiniteError
+from vaescope.errors import ConfigurationError, NonFiniteError, RunError
 from vaescope.likelihoods import Likelihood
 from vaescope.nets import Net
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.objectives import OBJECTIVES, Beta, Objective
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
-from vaescope.progress import progress_bar
+from vaescope.progress import ProgressReport, progress_bar
 from vaescope.registry import PartSpec
-from vaescope.runs.checkpointing import train_with_checkpoints
-from vaescope.runs.configuration import Configuration, hash_of
-from vaescope.runs.ensemble_folder import ENSEMBLES, MEMBERS_FILE, delete_ensemble, remove_finished_ensembles
+from vaescope.runs.configuration import Configuration
+from vaescope.runs.folders import (
+    ENSEMBLES,
+    MEMBERS_FILE,
+    delete_ensemble,
+    locked,
+    make_folder,
+    remove_finished_ensembles,
+    remove_leftovers,
+)
 from vaescope.runs.journal import Journal, member_rows
-from vaescope.runs.locks import locked, make_folder, remove_leftovers
 from vaescope.runs.options import FitOptions
-from vaescope.runs.record import COMPLETE, FAILED, LAST_GOOD_FILE, RUN_FILE, STATE_FILE, Provenance
+from vaescope.runs.record import LAST_GOOD_FILE, STATE_FILE, Provenance, Table, hash_of
 from vaescope.runs.run import Run
 from vaescope.runs.store import DEFAULT_FOLDER, Store
-from vaescope.training import Member, Trainer
-from vaescope.training.checkpoint import save_state, write_atomically
+from vaescope.training import HistoryRow, Member, Trainer
+from vaescope.training.checkpoint import load_state, save_state, write_atomically
 from vaescope.training.ensemble import group_members
 from vaescope.training.optimisers import Optimiser
 from vaescope.training.trainer import check_members
@@ -150,7 +159,7 @@ def fit_many(data: DataLike, members: Sequence[Member], options: FitOptions | No
     training, held_out = options.split().of(opened)
     distinct = {configuration.id: configuration for configuration in configurations}
     # In the order of their ids: in whatever order members are given, they take the same slots of the same groups.
-    missing = [distinct[identity] for identity in sorted(distinct) if not is_complete(store, identity)]
+    missing = [distinct[identity] for identity in sorted(distinct) if not store.is_complete(identity)]
     for group in _training_groups(store, missing, opened.shape, device):
         first, group_of_members = group[0], [one.member for one in group]
         trainer = Trainer(first.architecture, group_of_members, first.plan, training, held_out, device)
@@ -164,21 +173,6 @@ def fit_many(data: DataLike, members: Sequence[Member], options: FitOptions | No
     return [Run.open(store.path(configuration.id)) for configuration in configurations]
 
 
-def is_complete(store: Store, identity: str) -> bool:
-    """Whether a run exists and is trained to the end."""
-    path = store.path(identity)
-    if not (path / RUN_FILE).exists():
-        return False
-    run = Run.open(path)
-    return run.status == COMPLETE and run.has_model
-
-
-def has_failed(store: Store, identity: str) -> bool:
-    """Whether a run exists that stopped at a number that is not finite."""
-    path = store.path(identity)
-    return (path / RUN_FILE).exists() and Run.open(path).status == FAILED
-
-
 def _source(data: DataLike) -> str | dict[str, object] | None:
     """What the data can be opened from again; None for data in memory."""
     if isinstance(data, Mapping):
@@ -186,26 +180,29 @@ def _source(data: DataLike) -> str | dict[str, object] | None:
     return str(data) if isinstance(data, str | Path) else None
 
 
+def group_configurations(
+    configurations: list[Configuration], shape: tuple[int, ...], device: torch.device
+) -> list[list[Configuration]]:
+    """Configurations that differ only in their members, in the groups that train as one program."""
+    if not configurations:
+        return []
+    members = [configuration.member for configuration in configurations]
+    widest = configurations[0].architecture.build(shape, max(member.latents for member in members), seed=None)
+    return [[configurations[position] for position in group] for group in group_members(members, widest, device)]
+
+
 def _training_groups(
     store: Store, missing: list[Configuration], shape: tuple[int, ...], device: torch.device
 ) -> list[list[Configuration]]:
-    """The groups that train as one program: ensembles resume with the same members, runs with a state alone.
+    """The groups of missing runs: ensembles resume with the same members, runs with a state alone.
 
     A run has a state if it was begun alone, or if its ensemble was interrupted while its files were split up.
     """
-
-    def grouped(configurations: list[Configuration]) -> list[list[Configuration]]:
-        if not configurations:
-            return []
-        members = [configuration.member for configuration in configurations]
-        widest = configurations[0].architecture.build(shape, max(member.latents for member in members), seed=0)
-        return [[configurations[position] for position in group] for group in group_members(members, widest, device)]
-
-    groups = grouped(missing)
+    groups = group_configurations(missing, shape, device)
     if any(len(group) > 1 and (_group_folder(store, group) / STATE_FILE).exists() for group in groups):
         return groups
     alone = [one for one in missing if (store.path(one.id) / STATE_FILE).exists()]
-    return [[one] for one in alone] + grouped([one for one in missing if one not in alone])
+    return [[one] for one in alone] + group_configurations([one for one in missing if one not in alone], shape, device)
 
 
 def _group_folder(store: Store, configurations: list[Configuration]) -> Path:
@@ -226,7 +223,8 @@ def _train_group(
     folder, paths = _group_folder(store, configurations), [store.path(one.id) for one in configurations]
     name = configurations[0].data["name"]
     title = f"{name} x {len(paths)}" if len(paths) > 1 else name
-    known = Provenance(source=source, versions=_versions(), device=str(trainer.device))
+    versions = {"vaescope": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    known = Provenance(source=source, versions=versions, device=str(trainer.device))
     with locked(paths), progress_bar(title, trainer.plan.steps, options.progress) as report:
         # Runs first: the ensemble folder of a complete run would be removed.
         runs = [Run.create(path, one, known) for path, one in zip(paths, configurations, strict=True)]
@@ -234,7 +232,7 @@ def _train_group(
         if len(runs) > 1:
             write_atomically(folder / MEMBERS_FILE, json.dumps([run.id for run in runs]).encode())
         try:
-            train_with_checkpoints(folder, trainer, report, options.checkpoint_seconds)
+            _train_to_end(folder, trainer, report, options.checkpoint_seconds)
         except NonFiniteError as error:
             failed = runs[error.member]
             save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
@@ -259,7 +257,66 @@ def _split_ensemble(folder: Path, runs: list[Run], trainer: Trainer) -> None:
     delete_ensemble(folder)
 
 
-def _versions() -> dict[str, str]:
-    from vaescope import __version__
+def _train_to_end(folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_seconds: float) -> None:
+    """Train to the end, with the history and the checkpoints in `folder`.
 
-    return {"vaescope": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.
+    """
+    journal, state_file = Journal(folder), folder / STATE_FILE
+    remove_leftovers(folder)
+    if state_file.exists():
+        _resume(trainer, state_file)
+    journal.rewind(trainer.state.step)
+    saved, recorded = time.monotonic(), trainer.state.step
+    rows: list[HistoryRow] = []
+    probes: list[HistoryRow] = []
+    try:
+        while not trainer.finished:
+            rows = trainer.advance()
+            journal.append(_flat(row, len(trainer.members)) for row in rows)
+            recorded = trainer.state.step
+            probes = [row for row in rows if row.split == "probe"] or probes
+            report(recorded, _progress_text(rows, probes))
+            if time.monotonic() - saved >= checkpoint_seconds:
+                save_state(state_file, trainer.state)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        if rows and rows[-1].step == trainer.state.step > recorded:
+            # Interrupted while the rows were written: write them again, in full.
+            journal.rewind(recorded)
+            journal.append(_flat(row, len(trainer.members)) for row in rows)
+            recorded = trainer.state.step
+        # A state without its rows is not saved: the checkpoint before it has its history.
+        if trainer.state.step == recorded:
+            save_state(state_file, trainer.state)
+        raise
+    save_state(state_file, trainer.state)
+
+
+def _resume(trainer: Trainer, state_file: Path) -> None:
+    state = load_state(state_file)
+    try:
+        trainer.load(state)
+    except ConfigurationError as error:
+        raise RunError(
+            f"{state_file} is not a checkpoint of this run ({error}) Restore it from a backup, or move it elsewhere "
+            "to train from the start."
+        ) from error
+
+
+def _flat(row: HistoryRow, members: int) -> Table:
+    member = {"member": row.member} if members > 1 else {}
+    return {"step": row.step, "split": row.split, **member, **row.values}
+
+
+def _progress_text(rows: list[HistoryRow], probes: list[HistoryRow]) -> str:
+    """The loss and the latest counts of latent types, as ranges over the members."""
+    losses = sorted(row.values["loss"] for row in rows if row.split == "train")
+    words = [f"loss {_range([f'{loss:.2f}' for loss in losses])}"]
+    for name in VARIABLE_TYPES if probes else ():
+        words.append(f"{name} {_range([str(count) for count in sorted(probe.values[name] for probe in probes)])}")
+    return " ".join(words)
+
+
+def _range(values: list[str]) -> str:
+    return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"

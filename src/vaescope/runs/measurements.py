@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 from vaescope.checks import whole_number, without_infinities
 from vaescope.data import Dataset
@@ -16,9 +15,9 @@ from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.score import METRICS, check_metrics, measure_all
 from vaescope.regime import variable_types
 from vaescope.runs.record import RESULTS_FILE, Table
-from vaescope.runs.resolve import data_of, sample_items
-from vaescope.runs.rows import DAMAGE, damaged_measurements
+from vaescope.runs.rows import read_measurements
 from vaescope.runs.run import Run
+from vaescope.runs.store import data_of, sample_items
 from vaescope.training.checkpoint import write_atomically
 from vaescope.training.plan import LARGEST_SEED
 
@@ -28,14 +27,6 @@ EXCLUDED_TYPES = ("passive", "mixed")
 
 class MissingMetricWarning(UserWarning):
     """A metric that a finished run cannot have."""
-
-
-class Conditions(TypedDict):
-    """What the value of a metric depends on, apart from the run and the metric."""
-
-    items: int
-    exclude: str | None
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -73,8 +64,8 @@ class MeasurementSpec:
         return (REGIME, *self.metrics)
 
     @property
-    def conditions(self) -> Conditions:
-        """What values depend on, apart from the metric."""
+    def conditions(self) -> dict[str, int | str | None]:
+        """What the value of a metric depends on, apart from the run and the metric."""
         return {"items": self.items, "exclude": self.exclude, "seed": self.seed}
 
     def check(self, data: Dataset) -> None:
@@ -88,22 +79,9 @@ class MeasurementSpec:
         return [name for name in self.names if found.get(name, {}).get("asked") != self.conditions]
 
 
-def read_measurements(run: Run) -> Table:
-    """The measurements of a run by name: the conditions ("asked") and the values of each."""
-    file = run.path / RESULTS_FILE
-    if not file.is_file():
-        return {}
-    try:
-        found: Table = json.loads(file.read_text(encoding="utf-8"))
-        _ = [one["values"].items() for one in found.values()]
-    except DAMAGE as error:
-        raise damaged_measurements(file, error) from error
-    return found
-
-
 def is_measured(run: Run, spec: MeasurementSpec) -> bool:
     """Whether all of the measurements were made under the given conditions."""
-    return not spec.missing(read_measurements(run))
+    return not spec.missing(read_measurements(run.path))
 
 
 def measure(run: Run, spec: MeasurementSpec, device: str = "cpu") -> dict[str, float | None]:
@@ -111,7 +89,7 @@ def measure(run: Run, spec: MeasurementSpec, device: str = "cpu") -> dict[str, f
 
     A metric that this run cannot have, such as one that needs latents in use, is None; the reason is kept with it.
     """
-    found = read_measurements(run)
+    found = read_measurements(run.path)
     missing = spec.missing(found)
     if missing:
         computed = _compute(run, spec, missing, device)

@@ -51,11 +51,6 @@ class TrainingOptions:
         finite_number("held_out, a share below 1 or a number of items,", self.held_out, at_least=0)
         whole_number("split_seed", self.split_seed, 0, LARGEST_SEED)
 
-    @property
-    def model_name(self) -> object:
-        """The name of the model, which may be given as a table."""
-        return self.model.get("name") if isinstance(self.model, Mapping) else self.model
-
     def split(self) -> Split:
         """How held-out items are drawn."""
         return Split(self.held_out, self.split_seed)
@@ -63,7 +58,7 @@ class TrainingOptions:
     def architecture(self, data: Dataset) -> Architecture:
         """The architecture, with defaults chosen from the data."""
         convolved = data.is_image and min(data.shape[1:]) >= MIN_CONV_PIXELS
-        model = MODELS[str(self.model_name)]
+        model = MODELS[str(self.model.get("name") if isinstance(self.model, Mapping) else self.model)]
         likelihood = "bernoulli" if data.is_image else {"name": "gaussian", "learned": True}
         return Architecture(
             self.model,
@@ -85,8 +80,8 @@ class FitOptions(TrainingOptions):
     """Everything `fit` can be asked for, apart from the data and the members; the fields are keywords of `fit`."""
 
     batch: int = 64
-    steps: int | None = None
     epochs: float | None = None
+    steps: int | None = None
     log_every: int | None = None
     evaluate_every: int | None = None
     evaluation_items: int = 2048

@@ -16,7 +16,7 @@ from vaescope.codes import Representation
 from vaescope.data import DataLike, Dataset
 from vaescope.data.conditions import conditions_of
 from vaescope.encoding import encode
-from vaescope.errors import ConfigurationError, LatentError
+from vaescope.errors import LatentError
 from vaescope.models import LatentModule
 from vaescope.models.pruning import checked_keep, pruned
 from vaescope.notebook import NotebookResult
@@ -24,12 +24,12 @@ from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED
 from vaescope.regime import VariableTypes, variable_types
 from vaescope.registry import lookup
-from vaescope.runs.columns import Row
 from vaescope.runs.configuration import Pruning
-from vaescope.runs.locks import locked, remove_leftovers
-from vaescope.runs.record import COMPLETE, RUN_FILE, Origin, Table
-from vaescope.runs.resolve import data_of, run_of, sample_items
+from vaescope.runs.folders import locked, remove_leftovers
+from vaescope.runs.record import Origin, Table
+from vaescope.runs.rows import Row
 from vaescope.runs.run import Run
+from vaescope.runs.store import Store, data_of, named_run, sample_items
 
 MAX_ITEMS, CHUNK_ITEMS = 10_000, 1024
 # Value of `keep` -> the types of the latents that are kept.
@@ -134,9 +134,7 @@ def prune(
         seed: Random seed for sampling and item selection.
         runs: Folder of runs to find an id in.
     """
-    original = run_of(run, runs)
-    if original is None:
-        raise ConfigurationError(f"run must be a run, its folder, or the beginning of its id, got {run!r}.")
+    original = named_run(run, runs)
     some, model = sample_items(data_of(original, data), items, seed), original.model
     codes = encode(model, some, seed=seed)
     types = variable_types(codes, alpha=alpha)
@@ -199,10 +197,8 @@ def _keep_small(original: Run, model: LatentModule, kept: tuple[int, ...], fill:
     provenance = replace(original.provenance, started_from=Origin("pruned", original.id), checksums={})
     path = original.path.parent / own.id
     with locked([path]):
-        if (path / RUN_FILE).exists():
-            there = Run.open(path)
-            if there.status == COMPLETE and there.has_model:
-                return there
+        if Store(path.parent).is_complete(own.id):
+            return Run.open(path)
         remove_leftovers(path)
         return Run.create(path, own, provenance).finish(small)
 

@@ -5,19 +5,21 @@ Nothing here loads torch: listings of thousands of runs read records.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vaescope.errors import RunError
 
 if TYPE_CHECKING:
     import cattrs
 
+Value = TypeVar("Value")
 # The content of a JSON file, and a row of a table: what a key holds is known from the key alone.
 Table = dict[str, Any]
 
@@ -159,10 +161,58 @@ class RunRecord:
 
 @cache
 def _converter() -> cattrs.Converter:
-    # Loaded when a record is read: rows of finished runs are kept in files that need none.
-    from vaescope.runs.converter import strict_converter
-
     return strict_converter()
+
+
+def strict_converter() -> cattrs.Converter:
+    """A converter of data classes to and from plain tables that coerces nothing: 1 is an item, 1.0 a share.
+
+    It refuses values of another type, and unknown entries except those of an `Additive` record.
+    """
+    # Loaded when a record is read: rows of finished runs are kept in files that need none.
+    import cattrs
+    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+    converter = cattrs.Converter(detailed_validation=False, forbid_extra_keys=True)
+    converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
+    for kind in (str, bool, int):
+        converter.register_structure_hook(kind, _of_type(kind))
+    # A whole number is a number, too.
+    for kinds in (float, float | int):
+        converter.register_structure_hook(kinds, _of_type(int, float))
+    converter.register_structure_hook(str | dict[str, object] | None, _of_type(str, dict, type(None)))
+
+    def is_additive(kind: object) -> bool:
+        return isinstance(kind, type) and issubclass(kind, Additive)
+
+    def reader(kind: type[Additive]) -> Callable[[Mapping[str, object], object], Additive]:
+        names = {entry.name for entry in dataclasses.fields(kind)} - {"unknown"}
+        read = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=False, unknown=override(omit=True))
+
+        def hook(table: Mapping[str, object], _: object) -> Additive:
+            unknown = {name: value for name, value in table.items() if name not in names}
+            return dataclasses.replace(read(table, kind), unknown=unknown)
+
+        return hook
+
+    def writer(kind: type[Additive]) -> Callable[[Additive], dict[str, object]]:
+        write = make_dict_unstructure_fn(kind, converter, unknown=override(omit=True))
+        return lambda record: {**write(record), **record.unknown}
+
+    converter.register_structure_hook_factory(is_additive, reader)
+    converter.register_unstructure_hook_factory(is_additive, writer)
+    return converter
+
+
+def _of_type(*kinds: type) -> Callable[[Value, object], Value]:
+    """A hook that gives the value back unchanged if it is of one of the types; a truth value is no number."""
+
+    def unchanged(value: Value, _: object) -> Value:
+        if type(value) not in kinds:
+            raise TypeError(f"{value!r} must be of type {' or '.join(kind.__name__ for kind in kinds)}")
+        return value
+
+    return unchanged
 
 
 def identity_of(configuration: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""One flat row for each run of a folder: read from a file for finished runs, computed for the others.
+"""One flat row for each run: its settings, named as in the grid of a sweep, last values and measurements.
 
-Nothing here loads torch: of thousands of finished runs, only the files with their rows are read.
+Rows of finished runs are kept in files. Nothing here loads torch: of thousands of runs, only those files are read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 
 from vaescope.errors import RunError
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
-from vaescope.runs.columns import Row, name_in, settings_of, strengths_of
-from vaescope.runs.ensemble_folder import ensemble_of
+from vaescope.runs.folders import ensemble_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import (
     COMPLETE,
@@ -29,6 +28,16 @@ from vaescope.runs.record import (
     Table,
 )
 
+Row = Table
+
+ARCHITECTURE_PARTS = ("model", "net", "posterior", "prior", "likelihood")
+NAME_COLUMNS = ("posterior", "prior", "optimiser")  # parts whose names a listing shows only where runs differ
+# How often rows are written follows from the steps and changes no model: a listing never shows it by itself.
+INTERVALS = ("log_every", "evaluate_every", "monitor_every")
+PLAN_COLUMNS = ("precision", "evaluation_items", "monitor_items")
+OPTIONAL_COLUMNS = (*NAME_COLUMNS, *PLAN_COLUMNS, "initialisation", "held_out", "split_seed")
+SCHEDULES = ("warm_up", "free_bits")  # as in objectives.objective, which loads torch; a test compares them
+STEPS = "steps"  # of training; an objective may have an option of the same name
 ROW_VERSION = 1  # of kept rows; raised when a column is added
 TRIES, PAUSE_SECONDS = 5, 0.1  # another process may be writing or deleting the run
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -121,28 +130,31 @@ def _computed(path: Path) -> Row | None:
     return summary_row(run.record, run.history)
 
 
-def measured_values(path: Path) -> Row:
-    """The values of all measurements of a run, by their flat names."""
+def read_measurements(path: Path) -> Table:
+    """The measurements of a run by name: the conditions ("asked") and the values of each."""
+    file = path / RESULTS_FILE
     try:
-        found = _read_json(f"{path}/{RESULTS_FILE}")
-        values = {name: value for measured in found.values() for name, value in measured["values"].items()}
-        values |= _conditions({name: measured["asked"] for name, measured in found.items() if "asked" in measured})
-        odd = next((name for name, value in values.items() if isinstance(value, dict | list)), None)
-        if odd is not None:
-            raise TypeError(f"{odd} is not a number")
+        found = _read_json(f"{file}")
+        for measured in found.values():
+            _ = set(measured.get("asked", {}).values())  # must be a table of plain values
+            for name, value in measured["values"].items():
+                if isinstance(value, dict | list):
+                    raise TypeError(f"{name} is not a number")
     except FileNotFoundError:
         return {}
     except DAMAGE as error:
-        raise damaged_measurements(path / RESULTS_FILE, error) from error
-    return values
+        raise RunError(
+            f"{file} is damaged ({type(error).__name__}: {error}). Restore it from a backup, or move it elsewhere to "
+            "measure the run again."
+        ) from error
+    return found
 
 
-def damaged_measurements(file: Path, error: Exception) -> RunError:
-    """The error for measurements that cannot be read."""
-    return RunError(
-        f"{file} is damaged ({type(error).__name__}: {error}). Restore it from a backup, or move it elsewhere to "
-        "measure the run again."
-    )
+def measured_values(path: Path) -> Row:
+    """The values of all measurements of a run, by their flat names, and their conditions."""
+    found = read_measurements(path)
+    values = {name: value for measured in found.values() for name, value in measured["values"].items()}
+    return values | _conditions({name: measured["asked"] for name, measured in found.items() if "asked" in measured})
 
 
 def _conditions(asked: Mapping[str, Table]) -> Row:
@@ -186,3 +198,64 @@ def summary_row(record: RunRecord, history: Sequence[Row]) -> Row:
             if name not in ("step", "split")
         },
     }
+
+
+def variants_in(configuration: Mapping[str, Table]) -> dict[str, str]:
+    """Kind -> name of every registered variant in the configuration of a run."""
+    return {kind: name_in(part) for kind, part in _parts_in(configuration).items()}
+
+
+def _parts_in(configuration: Mapping[str, Table]) -> dict[str, str | Table]:
+    """Kind -> variant, as a name or a table of a name and options."""
+    architecture = {part: configuration["architecture"][part] for part in ARCHITECTURE_PARTS}
+    optimiser, objective = configuration["plan"]["optimiser"], configuration["member"]["objective"]
+    return {**architecture, "optimiser": optimiser, "objective": objective}
+
+
+def settings_of(record: RunRecord) -> Row:
+    """Every setting of a run that no other column of its row has."""
+    configuration = record.configuration
+    plan, split, objective = configuration["plan"], configuration["split"], configuration["member"]["objective"]
+    elsewhere = (*strengths_of(objective), *SCHEDULES)
+    parts = {
+        "data": record.provenance.source,
+        **_parts_in(configuration),
+        "objective": {name: value for name, value in objective.items() if name not in elsewhere},
+    }
+    names = variants_in(configuration)
+    found = {
+        **{kind: names[kind] for kind in NAME_COLUMNS},
+        "initialisation": configuration["architecture"]["initialisation"],
+        **{name: plan[name] for name in (*PLAN_COLUMNS, *INTERVALS)},
+        "held_out": split["held_out"],
+        "split_seed": split["seed"],
+    }
+    for part, table in parts.items():
+        for option, value in table.items() if isinstance(table, Mapping) else ():
+            if option != "name":
+                # Lists and tables as JSON text.
+                found[f"{part}.{option}"] = json.dumps(value) if isinstance(value, list | tuple | dict) else value
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def strengths_of(objective: Table) -> dict[str, float]:
+    """The numbers of an objective that are columns, schedules last."""
+    names = sorted(objective, key=lambda name: name in SCHEDULES)
+    return {name: objective[name] for name in names if type(objective[name]) in (int, float) and name != STEPS}
+
+
+def name_in(part: str | Table) -> str:
+    """The name of a part, which is a name or a table of a name and options."""
+    return part["name"] if isinstance(part, Mapping) else part
+
+
+def drop_constant_settings(rows: Sequence[Row]) -> list[Row]:
+    """The rows without the settings that have one value in all rows, and without schedules that are off in all."""
+    known: dict[str, set[object]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name in (*OPTIONAL_COLUMNS, *SCHEDULES) or "." in name:
+                known.setdefault(name, set()).add(value)
+    constant = {name for name, values in known.items() if len(values) == 1}
+    dropped = {*INTERVALS, *(name for name in constant if name not in SCHEDULES or known[name] == {0})}
+    return [{name: value for name, value in row.items() if name not in dropped} for row in rows]

@@ -14,9 +14,8 @@ from vaescope.markup import element
 from vaescope.models import LatentModule
 from vaescope.notebook import render_view
 from vaescope.objectives import strengths_in_use
-from vaescope.runs.columns import Row
 from vaescope.runs.configuration import Configuration, missing_variants
-from vaescope.runs.ensemble_folder import ensemble_of
+from vaescope.runs.folders import ensemble_of
 from vaescope.runs.journal import Journal, member_rows
 from vaescope.runs.record import (
     COMPLETE,
@@ -33,7 +32,7 @@ from vaescope.runs.record import (
     RunRecord,
     Table,
 )
-from vaescope.runs.rows import DAMAGE, kept_row, summary_row
+from vaescope.runs.rows import DAMAGE, Row, kept_row, summary_row
 from vaescope.tables import table
 from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
 
@@ -174,15 +173,15 @@ class Run:
     def finish(self, model: nn.Module) -> Run:
         """Save the trained model, then mark the run complete; an earlier failure is removed."""
         save_tensors(self.path / MODEL_FILE, model.state_dict())
-        finished = self._with_status(COMPLETE)
+        finished = self._end(COMPLETE)
         for name in (FAILURE_FILE, LAST_GOOD_FILE):
             (self.path / name).unlink(missing_ok=True)
-        return finished._keep_row()
+        return finished
 
     def fail(self, failure: Table) -> Run:
         """Save what went wrong and mark the run failed."""
         write_atomically(self.path / FAILURE_FILE, json.dumps(failure, indent=2).encode())
-        return self._with_status(FAILED)._keep_row()
+        return self._end(FAILED)
 
     def last(self, split: str) -> Row:
         """The last row of the history of one split ('train' or 'test'), empty before the first."""
@@ -209,16 +208,14 @@ class Run:
         pruned = self.configuration.pruned
         return "Call fit again with the same arguments" if pruned is None else f"Prune run {pruned.run} again"
 
-    def _keep_row(self) -> Run:
-        """Keep the run's row for listings; a run whose history is damaged has none, so that listings name it."""
+    def _end(self, status: str) -> Run:
+        """Keep the run's status, and its row for listings; one with a damaged history has none: listings name it."""
+        ended = self._write(replace(self.record, status=status))
         rows = Journal(self.path).rows()
-        if self.record.has_full_history(rows):
-            content = json.dumps(kept_row(summary_row(self.record, rows))).encode()
+        if ended.record.has_full_history(rows):
+            content = json.dumps(kept_row(summary_row(ended.record, rows))).encode()
             write_atomically(self.path / SUMMARY_FILE, content)
-        return self
-
-    def _with_status(self, status: str) -> Run:
-        return self._write(replace(self.record, status=status))
+        return ended
 
     def _write(self, record: RunRecord) -> Run:
         write_atomically(self.path / RUN_FILE, json.dumps(record.table(), indent=2).encode())

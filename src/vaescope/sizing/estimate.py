@@ -21,7 +21,7 @@ from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
 from vaescope.progress import progress_bar
 from vaescope.registry import PartSpec
-from vaescope.runs.locks import locked
+from vaescope.runs.folders import locked
 from vaescope.sizing.axes import LATENTS, axis_over
 from vaescope.sizing.gaps import Gap, GapFunction, gap_name
 from vaescope.sizing.model_pool import MeasurementTable, ModelPool, Setup, StateTable

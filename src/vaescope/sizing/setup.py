@@ -21,8 +21,8 @@ from vaescope.objectives import Objective, strengths
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
 from vaescope.registry import PartSpec
-from vaescope.runs.configuration import hash_of
 from vaescope.runs.options import FitOptions, check_likelihood
+from vaescope.runs.record import hash_of
 from vaescope.sizing.axes import LATENTS, Axis
 from vaescope.sizing.gaps import GAPS, Gap, GapFunction, Trace, gap_name
 from vaescope.sizing.model_pool import Setup

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from vaescope.checks import without_infinities
 from vaescope.errors import RunError
 from vaescope.objectives import OBJECTIVES
-from vaescope.runs.configuration import hash_of
+from vaescope.runs.folders import make_folder, remove_leftovers
 from vaescope.runs.journal import Journal
-from vaescope.runs.locks import make_folder, remove_leftovers
+from vaescope.runs.record import hash_of
 from vaescope.sizing.gaps import GapTerms
 from vaescope.sizing.model_pool import MeasurementKey
 from vaescope.training import Member

@@ -19,7 +19,7 @@ import torch
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.notebook import NotebookResult
-from vaescope.runs import Store, is_complete, make_folder
+from vaescope.runs import Store, make_folder
 from vaescope.studies.context import MeasureRequest, StudyContext, StudyRun, Task, net_of
 from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
@@ -303,7 +303,7 @@ def _needed_weights(context: StudyContext) -> set[str]:
     tasks = [task for task in context.requests if isinstance(task, Task)]
     missing = [task for task in tasks if any(_is_missing(task, part, context) for part in task.parts)]
     ids = {run.id for task in missing for run in task.needs}
-    return {identity for identity in ids if not is_complete(store, identity)}
+    return {identity for identity in ids if not store.is_complete(identity)}
 
 
 def _kind(context: StudyContext) -> str:

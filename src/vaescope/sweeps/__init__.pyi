@@ -1,13 +1,11 @@
 from .engines import get_engine as get_engine
-from .execute import single_thread as single_thread
 from .jobs import Job as Job
 from .jobs import is_done as is_done
 from .jobs import make_jobs as make_jobs
+from .jobs import single_thread as single_thread
 from .run import SweepPlan as SweepPlan
-from .run import open_runs as open_runs
 from .run import plan_sweep as plan_sweep
 from .run import run_sweep as run_sweep
-from .run import train_jobs as train_jobs
 from .specification import Sweep as Sweep
 from .specification import Trial as Trial
 from .specification import data_name as data_name

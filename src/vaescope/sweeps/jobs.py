@@ -1,24 +1,31 @@
-"""Jobs of a sweep: runs that train together as one program."""
+"""Jobs of a sweep: runs that train together as one program and are measured; an interrupted job resumes."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from vaescope.data import DataLike, Dataset, open_dataset
+from vaescope.errors import BusyError, NonFiniteError
 from vaescope.objectives import form
-from vaescope.runs.fitting import has_failed, is_complete
-from vaescope.runs.measurements import MeasurementSpec, is_measured
+from vaescope.runs.configuration import Configuration
+from vaescope.runs.fitting import fit_many, group_configurations
+from vaescope.runs.measurements import MeasurementSpec, is_measured, measure
 from vaescope.runs.options import FitOptions
-from vaescope.runs.record import hash_of
+from vaescope.runs.record import FAILED
 from vaescope.runs.run import Run
 from vaescope.runs.store import Store
 from vaescope.sweeps.specification import Sweep, Trial
 from vaescope.training import Member
-from vaescope.training.ensemble import group_members
+
+POLL_SECONDS = 0.5  # between attempts at a run that another process trains
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,6 @@ class Job:
     positions: tuple[int, ...]
     measure: MeasurementSpec
 
-    @property
-    def name(self) -> str:
-        """A hash of what is trained."""
-        return hash_of(list(self.ids))
-
 
 def make_jobs(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str, Dataset] | None = None) -> list[Job]:
     """The runs of a sweep in the groups that they train in, which depend only on the sweep and the kind of device.
@@ -50,61 +52,34 @@ def make_jobs(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str
     source as JSON, and added to it.
     """
     kind = torch.device(torch.device(device).type)
+    # Trials of one group differ only in what members may differ in.
     groups: dict[tuple[object, ...], list[tuple[int, Trial]]] = {}
     for position, trial in enumerate(sweep.trials()):
         key = _text(trial.data), _text(trial.settings), form(trial.member.objective)
         groups.setdefault(key, []).append((position, trial))
     opened = {} if opened is None else opened
-    checked: set[str] = set()
-    for trials in groups.values():
-        source = _text(trials[0][1].data)
+    for source, data in {_text(trials[0][1].data): trials[0][1].data for trials in groups.values()}.items():
         if source not in opened:
-            opened[source] = open_dataset(trials[0][1].data)
-        if source not in checked:
-            sweep.measure.check(opened[source])
-            checked.add(source)
+            opened[source] = open_dataset(data)
+        sweep.measure.check(opened[source])
     jobs: list[Job] = []
     seen: set[str] = set()
     for trials in groups.values():
-        jobs += _group_trials(trials, opened[_text(trials[0][1].data)], kind, sweep.measure, len(jobs), seen)
+        first = trials[0][1]
+        data, options = opened[_text(first.data)], FitOptions.of(first.settings)
+        configurations = options.configurations(data, [trial.member for _, trial in trials])
+        known: dict[str, tuple[int, Configuration]] = {}
+        for configuration, (position, _) in zip(configurations, trials, strict=True):
+            known.setdefault(configuration.id, (position, configuration))
+        # Settings that are written differently may mean the same: 'mlp', and a table with only that name.
+        ids = sorted(set(known) - seen)
+        seen.update(ids)
+        for group in group_configurations([known[identity][1] for identity in ids], data.shape, kind):
+            own = tuple(one.id for one in group)
+            positions = tuple(known[identity][0] for identity in own)
+            members = tuple(one.member for one in group)
+            jobs.append(Job(len(jobs), first.data, options, members, own, positions, sweep.measure))
     return jobs
-
-
-def _group_trials(
-    trials: list[tuple[int, Trial]],
-    data: Dataset,
-    device: torch.device,
-    measure: MeasurementSpec,
-    first_number: int,
-    seen: set[str],
-) -> list[Job]:
-    """The jobs of runs that differ only in what members may differ in, without runs that were `seen`, which grows."""
-    first = trials[0][1]
-    options = FitOptions.of(first.settings)
-    configurations = options.configurations(data, [trial.member for _, trial in trials])
-    known: dict[str, tuple[int, Member]] = {}
-    for configuration, (position, trial) in zip(configurations, trials, strict=True):
-        known.setdefault(configuration.id, (position, trial.member))
-    # Settings that are written differently may mean the same: 'mlp', and a table with only that name.
-    ids = sorted(set(known) - seen)
-    seen.update(ids)
-    if not ids:
-        return []
-    members = [known[identity][1] for identity in ids]
-    architecture = configurations[0].architecture
-    widest = architecture.build(data.shape, max(member.latents for member in members), seed=None)
-    return [
-        Job(
-            first_number + number,
-            first.data,
-            options,
-            tuple(members[one] for one in together),
-            tuple(ids[one] for one in together),
-            tuple(known[ids[one]][0] for one in together),
-            measure,
-        )
-        for number, together in enumerate(group_members(members, widest, device))
-    ]
 
 
 def is_done(job: Job, runs: Path) -> bool:
@@ -112,8 +87,8 @@ def is_done(job: Job, runs: Path) -> bool:
     store = Store(runs)
     return all(
         is_measured(Run.open(store.path(identity)), job.measure)
-        if is_complete(store, identity)
-        else has_failed(store, identity)
+        if store.is_complete(identity)
+        else store.status(identity) == FAILED
         for identity in job.ids
     )
 
@@ -121,3 +96,51 @@ def is_done(job: Job, runs: Path) -> bool:
 def _text(value: object) -> str:
     """The same text for equal tables."""
     return json.dumps(value, sort_keys=True, default=str)
+
+
+def run_job(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0) -> None:
+    """Train and measure what is missing of a job in a folder of runs.
+
+    A run that diverges is marked failed; the other runs of the job then start again without it. On a CPU one thread
+    is used: the number of threads must not change the result, and jobs run side by side.
+    """
+    store = Store(Path(runs))
+    pairs = zip(job.ids, job.members, strict=True)
+    members = [member for identity, member in pairs if store.status(identity) != FAILED]
+    options = replace(job.options, runs=runs, device=device, progress=False, checkpoint_seconds=checkpoint_seconds)
+    found: list[Run] = []
+    with single_thread(device):
+        while len(found) < len(members):
+            try:
+                found = fit_many(job.data, members, options)
+            except NonFiniteError as error:
+                del members[error.member]
+        for run in found:
+            measure(run, job.measure, device)
+
+
+def run_job_when_free(
+    job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0, max_seconds: float = math.inf
+) -> None:
+    """Run a job; if another process trains a run of it, wait for that at most `max_seconds`."""
+    until = time.monotonic() + max_seconds
+    while True:
+        try:
+            run_job(job, runs, device, checkpoint_seconds)
+            return
+        except BusyError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def single_thread(device: str) -> Iterator[None]:
+    """Use one thread on a CPU: the number of threads must not change the numbers."""
+    before = torch.get_num_threads()
+    if torch.device(device).type == "cpu":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -11,16 +11,14 @@ from vaescope.errors import NonFiniteError
 from vaescope.notebook import NotebookResult
 from vaescope.objectives import form
 from vaescope.progress import progress_bar
-from vaescope.runs.columns import Row, drop_constant_settings
 from vaescope.runs.measurements import measure
 from vaescope.runs.options import FitOptions, choose_device
 from vaescope.runs.record import COMPLETE
-from vaescope.runs.rows import summary_row
+from vaescope.runs.rows import Row, drop_constant_settings, summary_row
 from vaescope.runs.run import Run
 from vaescope.runs.store import DEFAULT_FOLDER, Store
 from vaescope.sweeps.engines import get_engine
-from vaescope.sweeps.execute import single_thread
-from vaescope.sweeps.jobs import Job, is_done, make_jobs
+from vaescope.sweeps.jobs import Job, is_done, make_jobs, single_thread
 from vaescope.sweeps.specification import Sweep, data_name
 from vaescope.training import Trainer
 from vaescope.training.layout import Layout
@@ -115,21 +113,6 @@ def run_sweep(
     """
     folder, chosen = Path(FitOptions(runs=runs).runs), choose_device(device)
     jobs = make_jobs(sweep, chosen)
-    train_jobs(jobs, folder, engine, chosen, progress, checkpoint_seconds, workers, address)
-    return rows_of(jobs, folder)
-
-
-def train_jobs(
-    jobs: list[Job],
-    folder: Path,
-    engine: str,
-    device: str,
-    progress: bool | None = None,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
-    workers: int | None = None,
-    address: str | None = None,
-) -> None:
-    """Run the jobs that are not done."""
     missing = [job for job in jobs if not is_done(job, folder)]
     total = sum(len(job.ids) for job in jobs)
     done = total - sum(len(job.ids) for job in missing)
@@ -139,7 +122,7 @@ def train_jobs(
             running = get_engine(engine)(
                 missing,
                 folder,
-                device=device,
+                device=chosen,
                 checkpoint_seconds=checkpoint_seconds,
                 workers=workers,
                 address=address,
@@ -147,23 +130,18 @@ def train_jobs(
             for job in running:
                 done += len(job.ids)
                 report(done)
+    return rows_of(jobs, folder)
 
 
 def rows_of(jobs: list[Job], runs: Path) -> list[Row]:
-    """One row for each run of finished jobs: its settings, the last values of its history, and its measurements."""
-    pairs = open_runs(jobs, runs)
-    rows = [
-        {**summary_row(run.record, run.history), **(measure(run, job.measure) if run.status == COMPLETE else {})}
-        for run, job in pairs
-    ]
+    """The row of each run of finished jobs, in the order of the grid: settings, last values, and measurements."""
+    positions = [(position, one, job) for job in jobs for position, one in zip(job.positions, job.ids, strict=True)]
+    rows = []
+    for _, identity, job in sorted(positions, key=lambda each: each[0]):
+        run = Run.open(Store(runs).path(identity))
+        measured = measure(run, job.measure) if run.status == COMPLETE else {}
+        rows.append({**summary_row(run.record, run.history), **measured})
     return drop_constant_settings(rows)
-
-
-def open_runs(jobs: list[Job], runs: Path) -> list[tuple[Run, Job]]:
-    """The runs of finished jobs in the order of the grid, each with its job."""
-    store = Store(runs)
-    found = [(position, one, job) for job in jobs for position, one in zip(job.positions, job.ids, strict=True)]
-    return [(Run.open(store.path(identity)), job) for _, identity, job in sorted(found, key=lambda each: each[0])]
 
 
 def _time_job(job: Job, device: str) -> tuple[float, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -16,30 +17,16 @@ from vaescope.runs.measurements import MeasurementSpec
 from vaescope.runs.options import FitOptions
 from vaescope.sweeps.specification import MEMBER_KEYS, SETTING_KEYS, Sweep, Trial, check_grid_entry
 
-# Section -> its keys, in the order in which they are checked; None: any key that its registry or data set knows.
-SCHEMA: dict[str, tuple[str, ...] | None] = {
-    "data": None,
-    # The number of latents first: the default may be too large for the data.
-    "model": ("latents", "model", "net", "posterior", "prior", "likelihood", "initialisation"),
-    "objective": None,
-    "training": (
-        "epochs",
-        "steps",
-        "batch",
-        "optimiser",
-        "learning_rate",
-        "seed",
-        "precision",
-        "held_out",
-        "split_seed",
-        "log_every",
-        "evaluate_every",
-        "evaluation_items",
-        "monitor_every",
-        "monitor_items",
-    ),
-    "grid": None,
-    "measure": ("metrics", "items", "exclude", "seed"),
+# The number of latents first: the default may be too large for the data.
+MODEL_KEYS = ("latents", "model", "net", "posterior", "prior", "likelihood", "initialisation")
+# Section -> its keys, in the order in which they are checked; none: any key that its registry or data set knows.
+SCHEMA: dict[str, tuple[str, ...]] = {
+    "data": (),
+    "model": MODEL_KEYS,
+    "objective": (),
+    "training": tuple(key for key in (*SETTING_KEYS, *MEMBER_KEYS) if key not in MODEL_KEYS),
+    "grid": (),
+    "measure": tuple(entry.name for entry in dataclasses.fields(MeasurementSpec)),
 }
 # Parts check their numbers; for a value of another type Python raises a TypeError.
 MISTAKES = (VaescopeError, TypeError)
@@ -126,42 +113,39 @@ class SweepFile:
                 MeasurementSpec(**{name: value})
         self._check_data(grid)
         self._check_entries(grid)
-        sweep = self._sweep(grid, MeasurementSpec(**measure))
-        for data in self._opened.values():
-            with self._at(("measure", "metrics")):
-                sweep.measure.check(data)
-        return sweep
-
-    def _sweep(self, grid: Mapping[str, TomlEntry], measure: MeasurementSpec) -> Sweep:
-        data, objective = self.tables["data"], {"name": "beta", **self.tables.get("objective", {})}
+        data = self.tables["data"]
         given = {**self.tables.get("model", {}), **self.tables.get("training", {})}
-        return Sweep(
+        sweep = Sweep(
             data["name"] if list(data) == ["name"] else data,
             {name: value for name, value in given.items() if name in SETTING_KEYS},
             {name: value for name, value in given.items() if name in MEMBER_KEYS},
-            objective,
+            {"name": "beta", **self.tables.get("objective", {})},
             {key: entry.values for key, entry in grid.items()},
-            measure,
+            MeasurementSpec(**measure),
         )
+        for opened in self._opened.values():
+            with self._at(("measure", "metrics")):
+                sweep.measure.check(opened)
+        return sweep
 
     def _check_data(self, grid: Mapping[str, TomlEntry]) -> None:
         """The data must open; if they do not, the first option with which they do not is the mistake."""
-        steps: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+        section = self.tables["data"]
+        steps: list[tuple[tuple[str, ...], Mapping[str, Any]]]
         if "data" in grid:
             first = grid["data"].values[0]
-            steps.append((grid["data"].path, dict(first) if isinstance(first, Mapping) else {"name": first}))
+            steps = [(grid["data"].path, first if isinstance(first, Mapping) else {"name": first})]
         else:
-            section = self.tables["data"]
-            names = _name_first(section)
-            for count, name in enumerate(names, 1):
-                steps.append((("data", name), {one: section[one] for one in names[:count]}))
+            steps = [(("data", name), {name: section[name]}) for name in _name_first(section)]
         for key, entry in grid.items():
             if key.startswith("data."):
-                steps.append((entry.path, {**steps[-1][1], key.removeprefix("data."): entry.values[0]}))
+                steps.append((entry.path, {key.removeprefix("data."): entry.values[0]}))
         try:
-            self._open(steps[-1][1])
+            self._open({name: value for _, options in steps for name, value in options.items()})
         except MISTAKES:
-            for path, source in steps:
+            source: dict[str, Any] = {}
+            for path, options in steps:
+                source.update(options)
                 with self._at(path):
                     open_dataset(source)
             raise
@@ -223,9 +207,9 @@ class SweepFile:
             if not isinstance(table, Mapping):
                 raise self._mistake((section,), f"{section} must be a section: write [{section}].")
             known = SCHEMA[section]
-            for name in table if known is not None else ():
-                if name not in (known or ()):
-                    raise self._mistake((section, name), f"[{section}] has {', '.join(known or ())}; got {name!r}.")
+            for name in table if known else ():
+                if name not in known:
+                    raise self._mistake((section, name), f"[{section}] has {', '.join(known)}; got {name!r}.")
         if "data" not in self.tables:
             raise ConfigurationError(f"{self.path}: a sweep must have a section [data] with a name.")
         if "name" not in self.tables["data"]:

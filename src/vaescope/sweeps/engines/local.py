@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -20,9 +20,8 @@ from pathlib import Path
 import torch
 
 from vaescope.checks import whole_number
-from vaescope.errors import BusyError, RunError
-from vaescope.sweeps.execute import run_job, run_job_when_free
-from vaescope.sweeps.jobs import Job
+from vaescope.errors import BusyError, ConfigurationError, RunError
+from vaescope.sweeps.jobs import Job, run_job, run_job_when_free
 
 STOP_SECONDS = 30.0  # for a process to write its checkpoint
 
@@ -32,19 +31,23 @@ def run_locally(
     runs: Path,
     *,
     device: str = "cpu",
-    workers: int | None = None,
     checkpoint_seconds: float = 20.0,
+    workers: int | None = None,
+    address: str | None = None,
 ) -> Iterator[Job]:
     """Yield each job when it is done.
 
     `workers` is the number of processes. Default: one per core on a CPU; on a GPU, or for one job, this process. Jobs
     with a run that another process trains come last, after that process is done.
     """
+    if address is not None:
+        raise ConfigurationError(f"address is an option of the engine 'ray', got {address!r} with 'local'.")
     _check_main_guard()
-    count = _worker_count(workers, len(jobs), device)
     where = (runs, device, checkpoint_seconds)
+    count = _worker_count(workers, len(jobs), device)
+    done = ((job, _try_job(job, *where)) for job in jobs) if count == 1 else _run_in_processes(jobs, *where, count)
     busy = []
-    for job, is_done in _run_in_turn(jobs, *where) if count == 1 else _run_in_processes(jobs, *where, count):
+    for job, is_done in done:
         if is_done:
             yield job
         else:
@@ -56,21 +59,19 @@ def run_locally(
         yield job
 
 
-def _run_in_turn(jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float) -> Iterator[tuple[Job, bool]]:
-    """Each job, and whether it was done: False if another process trains a run of it."""
-    for job in jobs:
-        try:
-            run_job(job, runs, device, checkpoint_seconds)
-        except BusyError:
-            yield job, False
-        else:
-            yield job, True
+def _try_job(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> bool:
+    """Run a job; False if another process trains a run of it."""
+    try:
+        run_job(job, runs, device, checkpoint_seconds)
+    except BusyError:
+        return False
+    return True
 
 
 def _run_in_processes(
     jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, count: int
 ) -> Iterator[tuple[Job, bool]]:
-    """The same with `count` processes, in the order in which jobs end."""
+    """Each job when its process is done with it, and whether it was done."""
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
@@ -79,11 +80,18 @@ def _run_in_processes(
         with _interrupts_blocked():
             waiting = {pool.submit(_run_in_worker, job, runs, device, checkpoint_seconds): job for job in jobs}
         try:
-            yield from _as_completed(waiting)
-        except BaseException:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException as error:
             writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
-            raise
+            if not isinstance(error, BrokenProcessPool):
+                raise
+            raise RunError(
+                "a process that was training was killed, perhaps for lack of memory. Run the same sweep again, "
+                "with fewer workers if memory is short: finished runs are kept. (A script must run a sweep under "
+                "`if __name__ == '__main__':`.)"
+            ) from error
 
 
 @contextmanager
@@ -127,11 +135,11 @@ def _start_worker(parent: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _run_in_worker(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> None:
+def _run_in_worker(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> bool:
     """Run a job; when it is stopped, write its checkpoint and end the process before it takes another job."""
     signal.signal(signal.SIGTERM, _stop)
     try:
-        run_job(job, runs, device, checkpoint_seconds)
+        return _try_job(job, runs, device, checkpoint_seconds)
     except KeyboardInterrupt:
         os._exit(1)
     finally:
@@ -153,22 +161,3 @@ def _worker_count(workers: int | None, jobs: int, device: str) -> int:
 def available_cores() -> int:
     """The cores that this process may use; where the system does not say, all of them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _as_completed(waiting: dict[Future[None], Job]) -> Iterator[tuple[Job, bool]]:
-    pending = set(waiting)
-    while pending:
-        done, pending = wait(pending, return_when=FIRST_COMPLETED)
-        for future in done:
-            try:
-                future.result()
-            except BrokenProcessPool as error:
-                raise RunError(
-                    "a process that was training was killed, perhaps for lack of memory. Run the same sweep again, "
-                    "with fewer workers if memory is short: finished runs are kept. (A script must run a sweep under "
-                    "`if __name__ == '__main__':`.)"
-                ) from error
-            except BusyError:
-                yield waiting[future], False
-            else:
-                yield waiting[future], True

@@ -16,11 +16,9 @@ from types import ModuleType
 import torch
 
 from vaescope import __version__
-from vaescope.checks import whole_number
-from vaescope.errors import RunError, VaescopeError
-from vaescope.runs.locks import make_folder
-from vaescope.sweeps.execute import run_job_when_free
-from vaescope.sweeps.jobs import Job
+from vaescope.errors import ConfigurationError, RunError, VaescopeError
+from vaescope.runs.folders import make_folder
+from vaescope.sweeps.jobs import Job, run_job_when_free
 
 MAX_RETRIES = 5  # of a job whose worker or node died
 LOCK_SECONDS = 120.0  # until a process that lost its cluster has ended and released its locks
@@ -33,9 +31,9 @@ def run_on_ray(
     runs: Path,
     *,
     device: str = "cpu",
-    address: str | None = None,
     checkpoint_seconds: float = 20.0,
-    retries: int = MAX_RETRIES,
+    workers: int | None = None,
+    address: str | None = None,
 ) -> Iterator[Job]:
     """Yield each job when its task is done; a task asks for one core, and for a GPU if the device is one.
 
@@ -46,21 +44,29 @@ def run_on_ray(
     Args:
         address: 'auto' for the cluster that this machine belongs to, or 'host:port'. Default: RAY_ADDRESS if it is
             set, else a cluster of this machine alone that ends with the call.
-        retries: How often a job is run again after its worker died.
     """
-    retries = whole_number("retries", retries, 0)
+    if workers is not None:
+        raise ConfigurationError(f"workers is an option of the engine 'local', got {workers!r} with 'ray'.")
     folder = Path(runs).absolute()
     make_folder(folder)
     with _connected(address) as ray, tempfile.NamedTemporaryFile(dir=folder, prefix=".sweep-") as marker:
         kind = torch.device(device).type
-        _check_devices(ray, kind)
+        # Ray would wait for a GPU forever.
+        if kind == "cuda" and ray.cluster_resources().get("GPU", 0) < 1:
+            raise RunError(
+                "a node of the cluster must have a GPU for the device 'cuda', none has. Use the device 'cpu'."
+            )
         node = NodeRequirements(folder, Path(marker.name), Path.cwd(), __version__)
-        task = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=retries)(run_job_on_node)
-        waiting = {task.remote(job, node, kind, checkpoint_seconds): job for job in jobs}
+        run = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=MAX_RETRIES)(run_job_on_node)
+        waiting = {run.remote(job, node, kind, checkpoint_seconds): job for job in jobs}
         try:
             yield from _as_completed(ray, waiting)
         finally:
-            _cancel(ray, list(waiting))
+            # Interrupt the tasks that are not done, and wait until those that run have written their checkpoints.
+            for task in waiting:
+                ray.cancel(task)
+            if waiting:
+                ray.wait(list(waiting), num_returns=len(waiting), timeout=STOP_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,12 @@ def _connected(address: str | None) -> Iterator[ModuleType]:
             "the engine 'ray' needs the package ray, which is not installed. Run: pip install 'vaescope[ray]'"
         ) from error
     if ray.is_initialized():
-        _check_same(ray.get_runtime_context().gcs_address, address)
+        connected = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", connected):
+            raise RunError(
+                f"this process is connected to the Ray cluster at {connected}, got the address {address!r}. Give no "
+                "address, or call ray.shutdown() first."
+            )
         yield ray
         return
     try:
@@ -132,14 +143,6 @@ def _connected(address: str | None) -> Iterator[ModuleType]:
         ray.shutdown()
 
 
-def _check_same(connected: str, address: str | None) -> None:
-    if address not in (None, "auto", connected):
-        raise RunError(
-            f"this process is connected to the Ray cluster at {connected}, got the address {address!r}. Give no "
-            "address, or call ray.shutdown() first."
-        )
-
-
 def _check_reachable(address: str | None) -> None:
     """Ray would try for minutes to reach a host that does not answer."""
     if address is None or "://" in address or ":" not in address:
@@ -148,12 +151,6 @@ def _check_reachable(address: str | None) -> None:
     if not port.isdecimal():
         raise ValueError("the port must be a whole number")
     socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-
-
-def _check_devices(ray: ModuleType, kind: str) -> None:
-    """Ray would wait for a GPU forever."""
-    if kind == "cuda" and ray.cluster_resources().get("GPU", 0) < 1:
-        raise RunError("a node of the cluster must have a GPU for the device 'cuda', none has. Use the device 'cpu'.")
 
 
 def _as_completed(ray: ModuleType, waiting: dict[object, Job]) -> Iterator[Job]:
@@ -173,14 +170,6 @@ def _as_completed(ray: ModuleType, waiting: dict[object, Job]) -> Iterator[Job]:
             if message is not None:
                 raise RunError(message)
             yield job
-
-
-def _cancel(ray: ModuleType, tasks: list[object]) -> None:
-    """Interrupt the tasks that are not done, and wait until those that run have written their checkpoints."""
-    for task in tasks:
-        ray.cancel(task)
-    if tasks:
-        ray.wait(tasks, num_returns=len(tasks), timeout=STOP_SECONDS)
 
 
 def _first_line(error: Exception) -> str:

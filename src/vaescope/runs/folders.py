@@ -1,16 +1,58 @@
-"""Folders in which the runs of an ensemble train together, and what killed processes leave of them."""
+"""Folders of runs in training: locks, ensembles, and what killed processes leave of them; nothing here loads torch."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from vaescope.errors import BusyError, RunError
 from vaescope.runs.record import COMPLETE, RUN_FILE
 
 # Next to the runs: one folder for each ensemble, with the ids of its members in the order in which its rows count them.
 ENSEMBLES, MEMBERS_FILE, DELETED_PREFIX = ".ensembles", "members.json", ".gone-"
+
+
+@contextmanager
+def locked(folders: list[Path]) -> Iterator[None]:
+    """Lock run folders, so that only one process trains a run; the locks end with the process, also if it is killed."""
+    from filelock import FileLock, Timeout
+
+    with ExitStack() as held:
+        for folder in folders:
+            make_folder(folder)
+            try:
+                held.enter_context(FileLock(folder / ".lock").acquire(timeout=0))
+            except Timeout as error:
+                raise BusyError(
+                    f"{folder} is being trained by another process. Wait for it, or stop it first."
+                ) from error
+            except OSError as error:
+                raise _not_writable(folder, error) from error
+        yield
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, unless they exist."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
+def _not_writable(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"{path} must be a folder that can be written to ({error.strerror}). Free some space, or choose another folder "
+        "for runs."
+    )
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove files that a killed process left half written."""
+    for part in folder.glob(".*.part"):
+        part.unlink()
 
 
 def ensemble_of(run: Path) -> tuple[Path, int] | None:
