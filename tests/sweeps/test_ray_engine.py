@@ -29,7 +29,7 @@ from vaescope.runs.store import Store
 from vaescope.sweeps.engines import get_engine
 from vaescope.sweeps.engines.local import run_locally
 from vaescope.sweeps.engines.ray import NodeRequirements, run_job_on_node, run_on_ray
-from vaescope.sweeps.jobs import Job, is_done, make_jobs
+from vaescope.sweeps.jobs import EngineOptions, Job, is_done, make_jobs
 from vaescope.sweeps.specification import Sweep
 from vaescope.training.checkpoint import load_state
 
@@ -132,7 +132,7 @@ def test_a_sweep_whose_worker_is_killed_and_whose_node_is_lost_ends_like_one_on_
     assert len(jobs) >= 8
     assert sum(len(job.ids) for job in jobs) == 24
     first, second = nodes.head_node, nodes.add_node(num_cpus=1)
-    performed = run_on_ray(jobs, tmp_path / "there", address=nodes.address, checkpoint_seconds=0.1)
+    performed = run_on_ray(jobs, EngineOptions(tmp_path / "there", address=nodes.address, checkpoint_seconds=0.1))
     done = [next(performed)]
     os.kill(busy_worker(first), signal.SIGKILL)
     done.append(next(performed))
@@ -144,7 +144,7 @@ def test_a_sweep_whose_worker_is_killed_and_whose_node_is_lost_ends_like_one_on_
     assert sorted(job.number for job in done) == [job.number for job in jobs]
     assert all(is_done(job, tmp_path / "there") for job in jobs)
     assert len(list(Store(tmp_path / "there").runs())) == 24
-    for job in run_locally(jobs, tmp_path / "here", workers=1):
+    for job in run_locally(jobs, EngineOptions(tmp_path / "here", workers=1)):
         assert contents([job], tmp_path / "there") == contents([job], tmp_path / "here")
 
 
@@ -153,7 +153,7 @@ def test_a_sweep_that_is_interrupted_leaves_a_checkpoint_that_the_same_sweep_tak
     nodes: Any, tmp_path: Path
 ) -> None:
     jobs = swept(200, (LARGE,), seeds=2)
-    performed = run_on_ray(jobs, tmp_path / "there", address=nodes.address, checkpoint_seconds=1000.0)
+    performed = run_on_ray(jobs, EngineOptions(tmp_path / "there", address=nodes.address, checkpoint_seconds=1000.0))
     first = next(performed)
     (second,) = (job for job in jobs if job is not first)
     path = Store(tmp_path / "there").path(second.ids[0])
@@ -164,7 +164,7 @@ def test_a_sweep_that_is_interrupted_leaves_a_checkpoint_that_the_same_sweep_tak
     assert not is_done(second, tmp_path / "there")
 
     for folder, missing in (("there", [second]), ("here", jobs)):
-        assert list(run_locally(missing, tmp_path / folder, workers=1)) == missing
+        assert list(run_locally(missing, EngineOptions(tmp_path / folder, workers=1))) == missing
     assert contents(jobs, tmp_path / "there") == contents(jobs, tmp_path / "here")
 
 
@@ -176,14 +176,14 @@ def test_a_task_that_fails_says_why_and_a_connection_that_was_there_stays(nodes:
     try:
         broken = [replace(job, data=str(tmp_path / "absent.npy")) for job in swept()]
         with pytest.raises(RunError, match=r"absent\.npy"):
-            list(run_on_ray(broken, tmp_path, address=nodes.address))
+            list(run_on_ray(broken, EngineOptions(tmp_path, address=nodes.address)))
         wild = swept(learning_rate=1e30)
-        assert len(list(run_on_ray(wild, tmp_path, address=nodes.address))) == len(wild)
+        assert len(list(run_on_ray(wild, EngineOptions(tmp_path, address=nodes.address)))) == len(wild)
         assert {Run.open(tmp_path / identity).status for job in wild for identity in job.ids} == {"failed"}
         with pytest.raises(RunError, match=f"{nodes.address}.*'elsewhere:1'"):
-            list(run_on_ray(swept(), tmp_path, address="elsewhere:1"))
+            list(run_on_ray(swept(), EngineOptions(tmp_path, address="elsewhere:1")))
         with pytest.raises(RunError, match="GPU"):
-            list(run_on_ray(swept(), tmp_path, device="cuda"))
+            list(run_on_ray(swept(), EngineOptions(tmp_path, device="cuda")))
         assert ray.is_initialized()
     finally:
         ray.shutdown()
@@ -192,7 +192,7 @@ def test_a_task_that_fails_says_why_and_a_connection_that_was_there_stays(nodes:
 def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(RunError, match=r"pip install 'vaescope\[ray\]'"):
-        list(get_engine("ray")(swept(), tmp_path))
+        list(get_engine("ray")(swept(), EngineOptions(tmp_path)))
 
 
 def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:
@@ -201,30 +201,30 @@ def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     for wrong in (address, "nonsense", "host:port"):
         with pytest.raises(RunError, match=f"address '{wrong}'"):
-            list(run_on_ray(swept(), tmp_path, address=wrong))
+            list(run_on_ray(swept(), EngineOptions(tmp_path, address=wrong)))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_node_that_does_not_see_the_folder_of_runs_or_has_another_version_says_so(tmp_path: Path) -> None:
     (job,) = swept()
-    place = NodeRequirements(tmp_path, tmp_path / "sign", tmp_path, __version__)
-    assert "must share the folder of runs" in str(run_job_on_node(job, place, "cpu", 20.0))
+    place = NodeRequirements(tmp_path / "sign", tmp_path, __version__)
+    assert "must share the folder of runs" in str(run_job_on_node(job, EngineOptions(tmp_path), place))
     other = replace(place, version="0.0.0")
-    assert "must have vaescope 0.0.0" in str(run_job_on_node(job, other, "cpu", 20.0))
+    assert "must have vaescope 0.0.0" in str(run_job_on_node(job, EngineOptions(tmp_path), other))
 
 
 def test_a_job_waits_for_the_locks_of_a_process_that_is_dying_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (job,) = swept()
-    place = NodeRequirements(tmp_path, tmp_path, tmp_path, __version__)
+    place = NodeRequirements(tmp_path, tmp_path, __version__)
     released = threading.Event()
     with holding(Store(tmp_path).path(job.ids[0]), released):
         monkeypatch.setattr("vaescope.sweeps.engines.ray.LOCK_SECONDS", 0.1)
-        assert "is being trained by another process" in str(run_job_on_node(job, place, "cpu", 20.0))
+        assert "is being trained by another process" in str(run_job_on_node(job, EngineOptions(tmp_path), place))
         monkeypatch.setattr("vaescope.sweeps.engines.ray.LOCK_SECONDS", 60.0)
         threading.Timer(0.7, released.set).start()
-        assert run_job_on_node(job, place, "cpu", 20.0) is None
+        assert run_job_on_node(job, EngineOptions(tmp_path), place) is None
     assert is_done(job, tmp_path)
 
 

@@ -31,7 +31,7 @@ from vaescope.runs.measurements import MeasurementSpec, MissingMetricWarning
 from vaescope.runs.record import RESULTS_FILE
 from vaescope.runs.store import Store
 from vaescope.sweeps.engines.local import available_cores, run_locally
-from vaescope.sweeps.jobs import is_done, make_jobs
+from vaescope.sweeps.jobs import EngineOptions, is_done, make_jobs
 from vaescope.sweeps.run import plan_sweep, rows_of, run_sweep
 from vaescope.sweeps.specification import Sweep, Trial
 
@@ -452,7 +452,7 @@ def test_a_run_that_another_process_trains_is_waited_for_at_the_end(workers: int
     holder = threading.Thread(target=hold, args=(Store(tmp_path).path(jobs[0].ids[0]), released))
     holder.start()
     try:
-        performed = iter(run_locally(jobs, tmp_path, workers=workers))
+        performed = iter(run_locally(jobs, EngineOptions(tmp_path, workers=workers)))
         order += [next(performed).number, next(performed).number]
         threading.Timer(0.3, released.set).start()
         with pytest.warns(UserWarning, match="waiting for another process"):
@@ -487,11 +487,11 @@ def test_systems_without_affinity_or_signal_masks_can_run_sweeps(
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert available_cores() == 2
     jobs = make_jobs(digits({"batch": [8, 16]}))
-    assert sorted(job.number for job in run_locally(jobs, tmp_path)) == [0, 1]
+    assert sorted(job.number for job in run_locally(jobs, EngineOptions(tmp_path))) == [0, 1]
 
 
 def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:
-    performed = iter(run_locally(make_jobs(digits({"batch": [8, 16, 32]})), tmp_path, workers=2))
+    performed = iter(run_locally(make_jobs(digits({"batch": [8, 16, 32]})), EngineOptions(tmp_path, workers=2)))
     next(performed)
     statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]
     list(performed)

@@ -22,7 +22,7 @@ from vaescope.studies.context import MissingResults, StudyContext, StudySettings
 from vaescope.studies.pieces import Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, part_of, plan_study
 from vaescope.studies.results import Json, Result, ResultStore
 from vaescope.studies.study import Findings, Study
-from vaescope.sweeps import get_engine, is_done, single_thread
+from vaescope.sweeps import EngineOptions, get_engine, is_done, single_thread
 
 
 class StudyUnfinished(Exception):
@@ -139,7 +139,8 @@ def _train(works: Sequence[TrainPiece], context: StudyContext) -> None:
     finished = [job for job in jobs if is_done(job, folder)]
     missing = [job for job in jobs if job not in finished]
     train = get_engine(settings.engine)
-    done = train(missing, folder, device=context.device, **settings.engine_options) if missing else iter(())
+    options = EngineOptions(folder, context.device, **settings.engine_options)
+    done = train(missing, options) if missing else iter(())
     for job in chain(finished, done):
         _measure(works[job.number], job.ids, context)
 

@@ -1,4 +1,5 @@
 from .engines import get_engine as get_engine
+from .jobs import EngineOptions as EngineOptions
 from .jobs import Job as Job
 from .jobs import is_done as is_done
 from .jobs import make_jobs as make_jobs

@@ -44,6 +44,26 @@ class Job:
     measure: MeasurementSpec
 
 
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where and how an engine runs jobs, whatever they train.
+
+    Attributes:
+        runs: Folder that holds the runs.
+        device: The device to train on.
+        checkpoint_seconds: Time between checkpoints.
+        workers: Number of processes of the local engine; default: one per core on a CPU; on a GPU, this process alone.
+        address: Cluster of the engine 'ray': 'auto' for the one that this machine belongs to, or 'host:port'; default:
+            RAY_ADDRESS if it is set, else a cluster of this machine alone that ends with the call.
+    """
+
+    runs: Path
+    device: str = "cpu"
+    checkpoint_seconds: float = 20.0
+    workers: int | None = None
+    address: str | None = None
+
+
 def make_jobs(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str, Dataset] | None = None) -> list[Job]:
     """The runs of a sweep in the groups that they train in, which depend only on the sweep and the kind of device.
 
@@ -98,16 +118,17 @@ def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def run_job(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0) -> None:
-    """Train and measure what is missing of a job in a folder of runs.
+def run_job(job: Job, engine: EngineOptions) -> None:
+    """Train and measure what is missing of a job.
 
     A run that diverges is marked failed; the other runs of the job then start again without it. On a CPU one thread
     is used: the number of threads must not change the result, and jobs run side by side.
     """
-    store = Store(Path(runs))
+    store, device = Store(engine.runs), engine.device
     pairs = zip(job.ids, job.members, strict=True)
     members = [member for identity, member in pairs if store.status(identity) != FAILED]
-    options = replace(job.options, runs=runs, device=device, progress=False, checkpoint_seconds=checkpoint_seconds)
+    seconds = engine.checkpoint_seconds
+    options = replace(job.options, runs=engine.runs, device=device, progress=False, checkpoint_seconds=seconds)
     found: list[Run] = []
     with single_thread(device):
         while len(found) < len(members):
@@ -119,14 +140,12 @@ def run_job(job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds:
             measure(run, job.measure, device)
 
 
-def run_job_when_free(
-    job: Job, runs: str | Path, device: str = "cpu", checkpoint_seconds: float = 20.0, max_seconds: float = math.inf
-) -> None:
+def run_job_when_free(job: Job, engine: EngineOptions, max_seconds: float = math.inf) -> None:
     """Run a job; if another process trains a run of it, wait for that at most `max_seconds`."""
     until = time.monotonic() + max_seconds
     while True:
         try:
-            run_job(job, runs, device, checkpoint_seconds)
+            run_job(job, engine)
             return
         except BusyError:
             if time.monotonic() > until:

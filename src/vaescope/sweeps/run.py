@@ -18,7 +18,7 @@ from vaescope.runs.rows import Row, drop_constant_settings, summary_row
 from vaescope.runs.run import Run
 from vaescope.runs.store import DEFAULT_FOLDER, Store
 from vaescope.sweeps.engines import get_engine
-from vaescope.sweeps.jobs import Job, is_done, make_jobs, single_thread
+from vaescope.sweeps.jobs import EngineOptions, Job, is_done, make_jobs, single_thread
 from vaescope.sweeps.specification import Sweep, data_name
 from vaescope.training import Trainer
 from vaescope.training.layout import Layout
@@ -112,22 +112,14 @@ def run_sweep(
         address: Address of the Ray cluster, for the engine 'ray'.
     """
     folder, chosen = Path(FitOptions(runs=runs).runs), choose_device(device)
-    jobs = make_jobs(sweep, chosen)
+    jobs, options = make_jobs(sweep, chosen), EngineOptions(folder, chosen, checkpoint_seconds, workers, address)
     missing = [job for job in jobs if not is_done(job, folder)]
     total = sum(len(job.ids) for job in jobs)
     done = total - sum(len(job.ids) for job in missing)
     with progress_bar("sweep", total, progress) as report:
         report(done)
         if missing:
-            running = get_engine(engine)(
-                missing,
-                folder,
-                device=chosen,
-                checkpoint_seconds=checkpoint_seconds,
-                workers=workers,
-                address=address,
-            )
-            for job in running:
+            for job in get_engine(engine)(missing, options):
                 done += len(job.ids)
                 report(done)
     return rows_of(jobs, folder)

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from vaescope.registry import lookup
 from vaescope.sweeps.engines.local import run_locally
 from vaescope.sweeps.engines.ray import run_on_ray
-from vaescope.sweeps.jobs import Job
+from vaescope.sweeps.jobs import EngineOptions, Job
 
-
-class Engine(Protocol):
-    """Runs jobs in a folder of runs and yields each when it is done; options of other engines are refused."""
-
-    def __call__(
-        self,
-        jobs: Sequence[Job],
-        runs: Path,
-        *,
-        device: str = "cpu",
-        checkpoint_seconds: float = 20.0,
-        workers: int | None = None,
-        address: str | None = None,
-    ) -> Iterator[Job]: ...
-
-
+# Yields each job when it is done; options of other engines are refused.
+Engine: TypeAlias = Callable[[Sequence[Job], EngineOptions], Iterator[Job]]
 ENGINES: dict[str, Engine] = {"local": run_locally, "ray": run_on_ray}
 
 

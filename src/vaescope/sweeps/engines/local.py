@@ -15,37 +15,23 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
-from pathlib import Path
 
 import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import BusyError, ConfigurationError, RunError
-from vaescope.sweeps.jobs import Job, run_job, run_job_when_free
+from vaescope.sweeps.jobs import EngineOptions, Job, run_job, run_job_when_free
 
 STOP_SECONDS = 30.0  # for a process to write its checkpoint
 
 
-def run_locally(
-    jobs: Sequence[Job],
-    runs: Path,
-    *,
-    device: str = "cpu",
-    checkpoint_seconds: float = 20.0,
-    workers: int | None = None,
-    address: str | None = None,
-) -> Iterator[Job]:
-    """Yield each job when it is done.
-
-    `workers` is the number of processes. Default: one per core on a CPU; on a GPU, or for one job, this process. Jobs
-    with a run that another process trains come last, after that process is done.
-    """
-    if address is not None:
-        raise ConfigurationError(f"address is an option of the engine 'ray', got {address!r} with 'local'.")
+def run_locally(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
+    """Yield each job when it is done; one with a run that another process trains comes after that process is done."""
+    if options.address is not None:
+        raise ConfigurationError(f"address is an option of the engine 'ray', got {options.address!r} with 'local'.")
     _check_main_guard()
-    where = (runs, device, checkpoint_seconds)
-    count = _worker_count(workers, len(jobs), device)
-    done = ((job, _try_job(job, *where)) for job in jobs) if count == 1 else _run_in_processes(jobs, *where, count)
+    count = _worker_count(options, len(jobs))
+    done = ((job, _try_job(job, options)) for job in jobs) if count == 1 else _run_in_processes(jobs, options, count)
     busy = []
     for job, is_done in done:
         if is_done:
@@ -55,22 +41,20 @@ def run_locally(
     if busy:
         warnings.warn(f"waiting for another process that trains runs of {len(busy)} of the jobs.", stacklevel=2)
     for job in busy:
-        run_job_when_free(job, *where)
+        run_job_when_free(job, options)
         yield job
 
 
-def _try_job(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> bool:
+def _try_job(job: Job, options: EngineOptions) -> bool:
     """Run a job; False if another process trains a run of it."""
     try:
-        run_job(job, runs, device, checkpoint_seconds)
+        run_job(job, options)
     except BusyError:
         return False
     return True
 
 
-def _run_in_processes(
-    jobs: Sequence[Job], runs: Path, device: str, checkpoint_seconds: float, count: int
-) -> Iterator[tuple[Job, bool]]:
+def _run_in_processes(jobs: Sequence[Job], options: EngineOptions, count: int) -> Iterator[tuple[Job, bool]]:
     """Each job when its process is done with it, and whether it was done."""
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
@@ -78,7 +62,7 @@ def _run_in_processes(
     with reader, writer, ProcessPoolExecutor(count, context, _start_worker, (reader,)) as pool:
         # Processes inherit the blocked signal: Ctrl-C reaches the parent only.
         with _interrupts_blocked():
-            waiting = {pool.submit(_run_in_worker, job, runs, device, checkpoint_seconds): job for job in jobs}
+            waiting = {pool.submit(_run_in_worker, job, options): job for job in jobs}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
@@ -135,11 +119,11 @@ def _start_worker(parent: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _run_in_worker(job: Job, runs: Path, device: str, checkpoint_seconds: float) -> bool:
+def _run_in_worker(job: Job, options: EngineOptions) -> bool:
     """Run a job; when it is stopped, write its checkpoint and end the process before it takes another job."""
     signal.signal(signal.SIGTERM, _stop)
     try:
-        return _try_job(job, runs, device, checkpoint_seconds)
+        return _try_job(job, options)
     except KeyboardInterrupt:
         os._exit(1)
     finally:
@@ -152,10 +136,10 @@ def _stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _worker_count(workers: int | None, jobs: int, device: str) -> int:
-    if workers is not None:
-        return min(whole_number("workers", workers, 1), max(jobs, 1))
-    return 1 if torch.device(device).type != "cpu" else max(1, min(available_cores(), jobs))
+def _worker_count(options: EngineOptions, jobs: int) -> int:
+    if options.workers is not None:
+        return min(whole_number("workers", options.workers, 1), max(jobs, 1))
+    return 1 if torch.device(options.device).type != "cpu" else max(1, min(available_cores(), jobs))
 
 
 def available_cores() -> int:

@@ -9,7 +9,7 @@ import platform
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +18,7 @@ import torch
 from vaescope import __version__
 from vaescope.errors import ConfigurationError, RunError, VaescopeError
 from vaescope.runs.folders import make_folder
-from vaescope.sweeps.jobs import Job, run_job_when_free
+from vaescope.sweeps.jobs import EngineOptions, Job, run_job_when_free
 
 MAX_RETRIES = 5  # of a job whose worker or node died
 LOCK_SECONDS = 120.0  # until a process that lost its cluster has ended and released its locks
@@ -26,39 +26,27 @@ CONNECT_SECONDS = 10.0
 STOP_SECONDS = 30.0  # for a cancelled task to write its checkpoint
 
 
-def run_on_ray(
-    jobs: Sequence[Job],
-    runs: Path,
-    *,
-    device: str = "cpu",
-    checkpoint_seconds: float = 20.0,
-    workers: int | None = None,
-    address: str | None = None,
-) -> Iterator[Job]:
+def run_on_ray(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
     """Yield each job when its task is done; a task asks for one core, and for a GPU if the device is one.
 
     The nodes must share the folder of runs under the same path, and have the same version of vaescope. A job whose
     worker died resumes elsewhere from its last checkpoint. If this call is interrupted, the tasks write a checkpoint
     and end.
-
-    Args:
-        address: 'auto' for the cluster that this machine belongs to, or 'host:port'. Default: RAY_ADDRESS if it is
-            set, else a cluster of this machine alone that ends with the call.
     """
-    if workers is not None:
-        raise ConfigurationError(f"workers is an option of the engine 'local', got {workers!r} with 'ray'.")
-    folder = Path(runs).absolute()
-    make_folder(folder)
-    with _connected(address) as ray, tempfile.NamedTemporaryFile(dir=folder, prefix=".sweep-") as marker:
-        kind = torch.device(device).type
+    if options.workers is not None:
+        raise ConfigurationError(f"workers is an option of the engine 'local', got {options.workers!r} with 'ray'.")
+    kind = torch.device(options.device).type
+    options = replace(options, runs=Path(options.runs).absolute(), device=kind)
+    make_folder(options.runs)
+    with _connected(options.address) as ray, tempfile.NamedTemporaryFile(dir=options.runs, prefix=".sweep-") as marker:
         # Ray would wait for a GPU forever.
         if kind == "cuda" and ray.cluster_resources().get("GPU", 0) < 1:
             raise RunError(
                 "a node of the cluster must have a GPU for the device 'cuda', none has. Use the device 'cpu'."
             )
-        node = NodeRequirements(folder, Path(marker.name), Path.cwd(), __version__)
+        node = NodeRequirements(Path(marker.name), Path.cwd(), __version__)
         run = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=MAX_RETRIES)(run_job_on_node)
-        waiting = {run.remote(job, node, kind, checkpoint_seconds): job for job in jobs}
+        waiting = {run.remote(job, options, node): job for job in jobs}
         try:
             yield from _as_completed(ray, waiting)
         finally:
@@ -71,18 +59,17 @@ def run_on_ray(
 
 @dataclass(frozen=True)
 class NodeRequirements:
-    """What a node must have: the folder of runs with a marker file that exists while the sweep runs, and a version.
+    """What a node must have: a version, and a marker file that the folder of runs holds while the sweep runs.
 
     Relative paths of data start from `working_folder`.
     """
 
-    runs: Path
     marker: Path
     working_folder: Path
     version: str
 
 
-def run_job_on_node(job: Job, node: NodeRequirements, device: str, checkpoint_seconds: float) -> str | None:
+def run_job_on_node(job: Job, options: EngineOptions, node: NodeRequirements) -> str | None:
     """Run a job in a worker; returns None, or the message of an error that another attempt would not mend.
 
     The message is returned, not raised: Ray would wrap an exception in the worker's traceback.
@@ -91,7 +78,7 @@ def run_job_on_node(job: Job, node: NodeRequirements, device: str, checkpoint_se
         _check_node(node)
         with contextlib.chdir(node.working_folder) if node.working_folder.is_dir() else contextlib.nullcontext():
             # The process that ran the job before may still be dying and hold its locks.
-            run_job_when_free(job, node.runs, device, checkpoint_seconds, LOCK_SECONDS)
+            run_job_when_free(job, options, LOCK_SECONDS)
     except VaescopeError as error:
         return str(error)
     return None
@@ -105,8 +92,9 @@ def _check_node(node: NodeRequirements) -> None:
         )
     if not node.marker.exists():
         raise RunError(
-            f"the node {platform.node()} must share the folder of runs {node.runs} with the machine that started the "
-            "sweep; there it is missing or another one. Choose a folder that all nodes share under the same path."
+            f"the node {platform.node()} must share the folder of runs {node.marker.parent} with the machine that "
+            "started the sweep; there it is missing or another one. Choose a folder that all nodes share under the "
+            "same path."
         )
 
 
