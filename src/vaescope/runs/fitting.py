@@ -232,7 +232,7 @@ def _train_group(
         if len(runs) > 1:
             write_atomically(folder / MEMBERS_FILE, json.dumps([run.id for run in runs]).encode())
         try:
-            _train_to_end(folder, trainer, report, options.checkpoint_seconds)
+            train_with_checkpoints(folder, trainer, report, options.checkpoint_seconds)
         except NonFiniteError as error:
             failed = runs[error.member]
             save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
@@ -257,7 +257,7 @@ def _split_ensemble(folder: Path, runs: list[Run], trainer: Trainer) -> None:
     delete_ensemble(folder)
 
 
-def _train_to_end(folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_seconds: float) -> None:
+def train_with_checkpoints(folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_seconds: float) -> None:
     """Train to the end, with the history and the checkpoints in `folder`.
 
     Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.
