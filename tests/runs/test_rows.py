@@ -17,7 +17,7 @@ import pytest
 import vaescope
 from vaescope.errors import NonFiniteError, RunError
 from vaescope.objectives import Beta, BetaTC
-from vaescope.objectives.strengths import SCHEDULES, strengths_in_use
+from vaescope.objectives.objective import SCHEDULES, strengths_in_use
 from vaescope.runs import FitOptions, Run, Store, fit, fit_many, rows, summary
 from vaescope.runs.rows import read_row, read_rows, summary_row
 from vaescope.training import Member

@@ -57,9 +57,8 @@ def runs(
         # Options before the subcommand apply to it, too.
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
-    from vaescope.runs.rows import drop_constant_settings
     from vaescope.runs.queries import check_columns, select_rows
-    from vaescope.runs.rows import read_rows
+    from vaescope.runs.rows import drop_constant_settings, read_rows
 
     if everything and limit is not None:
         raise ConfigurationError("give --all or --limit, not both.")
