@@ -128,7 +128,8 @@ class Decomposition(ScheduledObjective):
         return {NOISE: latents}
 
     def terms(self, x: Float[Tensor, "batch ..."], result: ForwardPass, context: Context) -> Terms:
-        rate = divergence = self.rate(result, context)
+        rate = self.rate(result, context)
+        divergence = torch.zeros_like(rate)
         if result.prior is not None:
             divergence = self._divergence(result, result.prior, context)
         values = {"reconstruction": self.reconstruction(x, result), "rate": rate, "divergence": divergence}
