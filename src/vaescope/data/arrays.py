@@ -74,7 +74,7 @@ def as_grid(dataset: ArrayDataset) -> ArrayDataset:
     table, codes = dataset.factor_table, dataset.factor_codes
     if table is None or codes is None or table.cells != len(dataset):
         return dataset
-    return replace(dataset, grid=torch.equal(table.index(codes.to(torch.int64)), torch.arange(len(dataset))))
+    return replace(dataset, grid=torch.equal(table.index(codes), torch.arange(len(dataset))))
 
 
 def scale_pixels(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
