@@ -1,4 +1,4 @@
-"""Settings as columns: every one that a grid can vary, and in a listing those in which runs differ."""
+"""Settings as columns: every key of a grid is one, and a listing shows those in which runs differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vaescope.training import Member
 SMALL = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 PLAIN = ["id", "status", "data", "items", "model", "net", "likelihood", "latents", "objective", "beta", "seed"]
 PLAIN += ["learning_rate", "batch", "step", "steps"]
-# Of each place of a grid two values, and what they need beside them.
+# Key of a grid -> two values, and the settings that they need.
 GRIDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "prior": (["standard", "student_t"], {}),
     "prior.degrees": ([5.0, 7.0], {"prior": "student_t"}),
@@ -61,14 +61,14 @@ def rows_over(place: str, values: list[Any], beside: dict[str, Any]) -> list[dic
 
 
 @pytest.mark.parametrize("place", GRIDS)
-def test_what_a_grid_varies_is_a_column_by_its_name(place: str) -> None:
+def test_every_key_of_a_grid_is_a_column(place: str) -> None:
     values, beside = GRIDS[place]
     expected = [json.dumps(value) if isinstance(value, list) else value for value in values]
     assert [row[place] for row in drop_constant_settings(rows_over(place, values, beside))] == expected
 
 
 @pytest.mark.parametrize("place", GRIDS)
-def test_a_listing_leaves_out_settings_in_which_runs_do_not_differ(place: str) -> None:
+def test_a_listing_drops_settings_that_all_runs_share(place: str) -> None:
     values, beside = GRIDS[place]
     (row,) = rows_over(place, values[:1], beside)
     assert place in row
@@ -76,19 +76,19 @@ def test_a_listing_leaves_out_settings_in_which_runs_do_not_differ(place: str) -
     assert place not in drop_constant_settings([row, {**row, "seed": 1}])[0]
 
 
-def test_one_run_is_listed_with_the_columns_that_every_run_has() -> None:
+def test_one_run_is_listed_with_the_common_columns() -> None:
     for data in ("digits", "dsprites-small", "gaussian-manifold"):
         assert list(drop_constant_settings([row_of(Trial(data, {"steps": 30}, Member(2)))])[0]) == PLAIN
 
 
-def test_how_often_rows_are_written_is_in_the_row_and_in_no_listing() -> None:
+def test_intervals_of_logging_are_in_rows_and_not_in_listings() -> None:
     rows = [row_of(Trial("digits", {"steps": steps}, Member(2))) for steps in (1000, 300_000)]
     for name in INTERVALS:
         assert rows[0][name] != rows[1][name] or name == "log_every"
         assert name not in drop_constant_settings(rows)[0]
 
 
-def test_what_was_swept_is_in_every_form_of_the_results(tmp_path: Path) -> None:
+def test_swept_settings_are_in_every_form_of_the_results(tmp_path: Path) -> None:
     grid = {"prior": ["standard", "student_t"], "net.encoder_widths": [[8], [6]], "data.dimension": [2, 3]}
     settings = {"net": SMALL, "steps": 2, "batch": 16, "monitor_every": 0, "held_out": 0.2}
     sweep = Sweep("gaussian-manifold", settings, {"latents": 2}, grid=grid)
@@ -107,7 +107,7 @@ def test_what_was_swept_is_in_every_form_of_the_results(tmp_path: Path) -> None:
     assert {identity: tuple(values) for identity, *values in answer} == by_id
 
 
-def test_a_setting_that_is_left_out_can_be_asked_for_all_the_same(tmp_path: Path) -> None:
+def test_a_setting_that_is_not_shown_can_be_queried(tmp_path: Path) -> None:
     data = np.random.default_rng(0).normal(size=(40, 5))
     fit(data, 2, steps=2, batch=8, runs=tmp_path, device="cpu", progress=False)
     (row,) = vs.runs.table(tmp_path, where={"held_out": 0.1, "prior": "standard"}, sort="precision")

@@ -1,4 +1,4 @@
-"""The identity of a run: the same for the same training, another for any other."""
+"""The id of a run: equal for equal training, different for any other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_order_of_a_table_does_not_matter() -> None:
     assert Configuration.from_plain(dict(reversed(backwards.items()))).id == BASE.id
 
 
-def test_the_name_of_the_data_is_no_part_of_the_identity() -> None:
+def test_the_id_does_not_depend_on_the_name_of_the_data() -> None:
     other = replace(BASE, data={**BASE.data, "name": "another name"})
     assert other.id == BASE.id
     assert other.plain() != BASE.plain()
@@ -112,7 +112,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize(("part", "name"), PARTS)
-def test_every_registered_part_comes_back_from_json(part: str, name: str) -> None:
+def test_every_registered_part_survives_json(part: str, name: str) -> None:
     if part in ("optimiser", "precision"):
         configuration = replace(BASE, plan=Plan(100, **{part: name}))
     elif part == "objective":
@@ -132,13 +132,13 @@ def test_a_configuration_of_another_format_is_refused() -> None:
         Configuration.from_plain({**BASE.plain(), "format": 2})
 
 
-def test_numbers_of_numpy_are_kept_as_plain_ones() -> None:
+def test_numpy_numbers_are_stored_as_python_numbers() -> None:
     likelihood = Gaussian(np.float64(0.5))
     configuration = replace(BASE, architecture=Architecture(net="mlp", likelihood=likelihood))
     assert configuration.id == replace(BASE, architecture=Architecture(net="mlp", likelihood=Gaussian(0.5))).id
 
 
-def test_a_strength_that_is_a_tensor_cannot_be_kept() -> None:
+def test_a_tensor_as_a_strength_is_refused() -> None:
     configuration = replace(BASE, member=Member(2, Beta(torch.tensor(2.0))))
     with pytest.raises(ConfigurationError, match=r"member\.objective\.beta .*got Tensor"):
         configuration.plain()

@@ -147,7 +147,7 @@ def test_a_damaged_model_is_named_and_the_remedy_works(
     assert same_weights(train(tmp_path), complete)
 
 
-def test_a_missing_model_is_named_and_made_anew_from_the_state(complete: Run, tmp_path: Path) -> None:
+def test_a_missing_model_is_named_and_written_again_from_the_state(complete: Run, tmp_path: Path) -> None:
     path = copied(complete.path, tmp_path)
     (path / "model.safetensors").unlink()
     with pytest.raises(RunError, match=r"model\.safetensors .*no such file"):
@@ -240,7 +240,7 @@ def test_a_damaged_record_is_named_by_whatever_reads_it(
         train(tmp_path)
 
 
-def test_a_folder_without_a_record_is_no_run_but_can_become_one(complete: Run, tmp_path: Path) -> None:
+def test_a_folder_without_a_record_is_not_a_run_but_can_become_one(complete: Run, tmp_path: Path) -> None:
     (tmp_path / complete.id).mkdir()
     with pytest.raises(RunError, match=r"must hold a run\.json to be a run"):
         Run.open(tmp_path / complete.id)
@@ -270,7 +270,7 @@ def test_a_damaged_line_of_the_history_is_named(line: bytes, words: str, interru
     assert file.read_bytes() == content
 
 
-def test_a_last_line_cut_short_is_no_row(interrupted: Path, complete: Run, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_not_a_row(interrupted: Path, complete: Run, tmp_path: Path) -> None:
     path = copied(interrupted, tmp_path)
     rows = Run.open(path).history
     with (path / "history.jsonl").open("ab") as file:
@@ -296,7 +296,7 @@ def test_a_complete_run_with_a_shortened_history_is_not_half_read(complete: Run,
         _ = Run.open(file.parent).history
 
 
-def test_what_a_killed_process_left_is_cleared_when_training_goes_on(
+def test_leftovers_of_a_killed_process_are_removed_when_training_resumes(
     interrupted: Path, complete: Run, tmp_path: Path
 ) -> None:
     path = copied(interrupted, tmp_path)
@@ -306,7 +306,7 @@ def test_what_a_killed_process_left_is_cleared_when_training_goes_on(
     assert not left.exists()
 
 
-def test_a_run_in_training_without_a_state_starts_anew(interrupted: Path, complete: Run, tmp_path: Path) -> None:
+def test_a_run_in_training_without_a_state_starts_again(interrupted: Path, complete: Run, tmp_path: Path) -> None:
     path = copied(interrupted, tmp_path)
     (path / "state.safetensors").unlink()
     with pytest.raises(RunError, match="'training'"):
@@ -349,7 +349,7 @@ def fail_from(call: int, function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
 @pytest.mark.parametrize("call", [1, 2, 3, 5, 7, 8])
-def test_a_full_disk_is_named_loses_nothing_and_is_made_good_by_asking_again(
+def test_a_full_disk_is_named_and_the_same_call_recovers_without_loss(
     owner: Any,
     name: str,
     call: int,
@@ -371,7 +371,7 @@ def test_a_full_disk_is_named_loses_nothing_and_is_made_good_by_asking_again(
     assert same_weights(train(tmp_path), complete)
 
 
-def test_a_full_disk_leaves_the_earlier_content_and_says_so(
+def test_a_full_disk_keeps_the_earlier_content_and_says_so(
     interrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = copied(interrupted, tmp_path)

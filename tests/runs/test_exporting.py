@@ -96,7 +96,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("name", "settings", "encoder", "decoder"), MODELS.values(), ids=MODELS)
-def test_other_models_are_exported_with_what_they_are_told(
+def test_conditional_models_are_exported_with_their_condition(
     name: str, settings: dict[str, Any], encoder: list[str], decoder: list[str], tmp_path: Path
 ) -> None:
     found = export(trained(tmp_path, name, **settings), tmp_path / "elsewhere")
@@ -124,7 +124,7 @@ def test_a_run_in_double_precision_is_exported_in_single(tmp_path: Path) -> None
     assert next(run.model.parameters()).dtype == torch.float64
 
 
-def test_a_pruned_run_is_exported_and_the_numbers_are_told(tmp_path: Path) -> None:
+def test_a_pruned_run_is_exported_and_reported(tmp_path: Path) -> None:
     run = prune(trained(tmp_path), keep=[0, 2]).run
     found = export(run)
     assert dict(found.files[1].inputs) == {"z": (2,)}

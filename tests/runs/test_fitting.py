@@ -97,7 +97,7 @@ def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.M
     assert {option.name for option in dataclasses.fields(FitOptions)} == {*given, "steps"}
 
 
-def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_call_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = fit(DATA, 3, runs=tmp_path, **SMALL)
     before = (run.path / "model.safetensors").stat().st_mtime_ns
     monkeypatch.setattr(Trainer, "advance", None)
@@ -106,7 +106,7 @@ def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (run.path / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_a_complete_run_holds_what_it_should(tmp_path: Path) -> None:
+def test_a_complete_run_has_all_of_its_files(tmp_path: Path) -> None:
     run = fit(DATA, 3, runs=tmp_path, **SMALL)
     assert run.status == "complete"
     assert run.path == tmp_path / run.id
@@ -136,7 +136,7 @@ def test_the_order_of_members_does_not_matter(tmp_path: Path) -> None:
     assert all(same(run, other) for run, other in zip(runs, backwards[::-1], strict=True))
 
 
-def test_a_member_asked_for_twice_trains_once(tmp_path: Path) -> None:
+def test_a_member_given_twice_trains_once(tmp_path: Path) -> None:
     runs = fit_many(DATA, [Member(3), Member(3, seed=1), Member(3)], FitOptions(runs=tmp_path, **SMALL))
     assert runs[0] == runs[2] != runs[1]
     assert len(list(tmp_path.glob("*/run.json"))) == 2
@@ -169,9 +169,7 @@ def test_members_trained_together_equal_those_trained_alone(precision: str, tole
             assert ours == pytest.approx(theirs, rel=1e-5)
 
 
-def test_another_process_may_clear_up_what_this_one_is_deleting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_process_may_delete_the_same_ensemble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = shutil.rmtree
 
     def together(folder: Path) -> None:
@@ -189,7 +187,7 @@ def test_another_process_may_clear_up_what_this_one_is_deleting(
     assert list((tmp_path / ENSEMBLES).iterdir()) == []
 
 
-def test_a_run_begun_alone_goes_on_alone_when_an_ensemble_asks_for_it(
+def test_a_run_begun_alone_resumes_alone_when_it_is_part_of_an_ensemble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -236,7 +234,7 @@ def test_the_first_number_that_is_not_finite_is_traced(members: list[float], tmp
         _ = failed.model
 
 
-def test_a_failure_is_met_again_at_the_same_step(tmp_path: Path) -> None:
+def test_a_failure_is_reproduced_at_the_same_step(tmp_path: Path) -> None:
     members = [Member(3, learning_rate=1e6)]
     first, second = diverge(tmp_path, members), diverge(tmp_path, members)
     assert (first.term, first.step, first.items) == (second.term, second.step, second.items)
@@ -266,7 +264,7 @@ def test_an_interrupted_fit_resumes_to_the_same_numbers(
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)], ids=["alone", "stacked"])
 @pytest.mark.parametrize("written", [0, 1, None])
-def test_an_interrupt_while_rows_are_written_loses_none(
+def test_an_interrupt_while_rows_are_written_loses_no_row(
     written: int | None, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members, append, calls = [Member(3, seed=seed) for seed in seeds], module.Journal.append, [0]
@@ -297,7 +295,7 @@ def interrupted_group(folder: Path, seeds: range, patch: pytest.MonkeyPatch) -> 
             fit_many(DATA, [Member(3, seed=seed) for seed in seeds], FitOptions(runs=folder, **SMALL))
 
 
-def test_runs_that_train_together_say_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_train_together_show_their_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
     assert [(row["status"], row["step"]) for row in read_rows(tmp_path)] == [("training", 15)] * 3
     stopped = {path.name: Run.open(path).history for path in tmp_path.glob("[!.]*")}
@@ -307,9 +305,7 @@ def test_runs_that_train_together_say_how_far_they_are(tmp_path: Path, monkeypat
     assert [row["step"] for row in read_rows(tmp_path)] == [30] * 3
 
 
-def test_runs_that_found_other_company_say_how_far_they_are_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_in_another_ensemble_show_their_progress_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1, Trainer, "advance")
@@ -319,7 +315,7 @@ def test_runs_that_found_other_company_say_how_far_they_are_there(
 
 
 @pytest.mark.parametrize("seeds", [range(1), range(2), range(4)], ids=["one of them", "some of them", "more"])
-def test_a_workplace_that_none_can_take_up_again_is_removed(
+def test_an_ensemble_that_cannot_resume_is_deleted(
     seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
@@ -328,14 +324,14 @@ def test_a_workplace_that_none_can_take_up_again_is_removed(
     assert list((tmp_path / ENSEMBLES).iterdir()) == []
 
 
-def test_a_workplace_of_others_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_of_other_runs_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
     fit_many(DATA, [Member(3, seed=seed) for seed in (7, 8)], FitOptions(runs=tmp_path, **SMALL))
     (workplace,) = (tmp_path / ENSEMBLES).iterdir()
     assert load_state(workplace / "state.safetensors").step == 15
 
 
-def test_nothing_held_out_means_no_rows_on_held_out_items(tmp_path: Path) -> None:
+def test_without_held_out_items_there_are_no_test_rows(tmp_path: Path) -> None:
     run = fit(DATA, 3, runs=tmp_path, held_out=0, **SMALL)
     assert {row["split"] for row in run.history} == {"train", "probe"}
     assert run.last("test") == {}
@@ -359,7 +355,7 @@ def test_epochs_are_steps_over_whole_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("epochs", "steps"), [(0.01, 1), (0.5, 2), (0.7, 4), (1, 5), (1.5, 8), (2.0, 10)])
-def test_a_part_of_an_epoch_is_a_whole_number_of_steps_and_not_none(epochs: float, steps: int) -> None:
+def test_a_fraction_of_an_epoch_is_at_least_one_step(epochs: float, steps: int) -> None:
     assert FitOptions(epochs=epochs, batch=16).plan(90).steps == steps
 
 
@@ -380,19 +376,19 @@ def test_the_number_of_steps_and_rows_has_a_default() -> None:
     ],
     ids=["16 pixels", "colour", "15 pixels", "vectors"],
 )
-def test_the_data_choose_what_was_left_open(array: np.ndarray, net: Any, likelihood: Any) -> None:
+def test_defaults_follow_from_the_data(array: np.ndarray, net: Any, likelihood: Any) -> None:
     chosen = FitOptions().architecture(from_array(array))
     assert (chosen.net, chosen.likelihood) == (net, likelihood)
 
 
-def test_the_model_chooses_the_posterior_and_what_was_asked_for_stays() -> None:
+def test_the_default_posterior_follows_from_the_model() -> None:
     data = from_array(DATA)
     assert type(FitOptions().architecture(data).posterior).__name__ == "Diagonal"
     assert type(FitOptions(model="autoencoder").architecture(data).posterior).__name__ == "Deterministic"
     assert FitOptions(likelihood="gaussian").architecture(data).likelihood == Gaussian()
 
 
-def test_the_source_of_the_data_is_noted_but_is_no_part_of_the_identity(tmp_path: Path) -> None:
+def test_the_source_of_the_data_is_recorded_but_not_part_of_the_id(tmp_path: Path) -> None:
     file = tmp_path / "codes.npy"
     np.save(file, DATA)
     run = fit(file, 3, runs=tmp_path / "runs", **SMALL)

@@ -21,20 +21,20 @@ def row(step: int, split: str = "train") -> dict[str, object]:
 ROWS = [row(5), row(10), row(10, "test"), row(15)]
 
 
-def test_rows_come_back_as_they_were_appended(tmp_path: Path) -> None:
+def test_rows_are_read_as_they_were_appended(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.append(ROWS[:1])
     journal.append(ROWS[1:])
     assert Journal(tmp_path).rows() == ROWS
 
 
-def test_there_is_no_row_before_the_first(tmp_path: Path) -> None:
+def test_a_new_journal_has_no_rows(tmp_path: Path) -> None:
     assert Journal(tmp_path).rows() == []
     Journal(tmp_path).rewind(0)
     assert Journal(tmp_path).rows() == []
 
 
-def test_a_number_that_is_not_finite_comes_back(tmp_path: Path) -> None:
+def test_non_finite_numbers_survive_a_round_trip(tmp_path: Path) -> None:
     Journal(tmp_path).append([{**row(1), "loss": math.inf, "rate": math.nan}])
     (read,) = Journal(tmp_path).rows()
     assert read["loss"] == math.inf
@@ -42,7 +42,7 @@ def test_a_number_that_is_not_finite_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("step", "kept"), [(0, 0), (5, 1), (10, 3), (15, 4)])
-def test_rewinding_drops_what_came_later(step: int, kept: int, tmp_path: Path) -> None:
+def test_rewinding_drops_later_rows(step: int, kept: int, tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.append(ROWS)
     journal.rewind(step)
@@ -58,7 +58,7 @@ def test_rewinding_to_a_step_without_a_row_is_refused_and_changes_nothing(step: 
     assert journal.rows() == ROWS
 
 
-def test_a_last_line_cut_short_is_dropped_by_rewinding(tmp_path: Path) -> None:
+def test_rewinding_drops_an_incomplete_last_line(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.append(ROWS)
     journal.path.write_bytes(journal.path.read_bytes()[:-4])
@@ -78,7 +78,7 @@ def test_a_row_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("rest", ["", "{", '{"step": 9, "split": "train"}'])
-def test_the_last_step_is_that_of_the_last_whole_row(rest: str, tmp_path: Path) -> None:
+def test_the_last_step_is_that_of_the_last_complete_row(rest: str, tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     assert journal.last_step() == 0
     journal.path.write_text(rest)

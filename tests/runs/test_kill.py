@@ -94,7 +94,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_twenty_kills_leave_no_trace_in_weights_state_or_history(tmp_path: Path) -> None:
+def test_twenty_kills_change_neither_weights_nor_state_nor_history(tmp_path: Path) -> None:
     length = train(tmp_path / "whole", 2400, "0")
     moments = random.Random(0)
     delays = [moments.uniform(0, 2 * length / 25) for _ in range(20)]
@@ -107,7 +107,7 @@ def test_twenty_kills_leave_no_trace_in_weights_state_or_history(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_kills_of_a_stacked_ensemble_leave_no_trace_whatever_the_order_of_its_members(tmp_path: Path) -> None:
+def test_kills_of_an_ensemble_change_nothing_in_any_order_of_members(tmp_path: Path) -> None:
     length = train(tmp_path / "whole", 800, "0,1,2")
     moments = random.Random(1)
     delays = [moments.uniform(0.05, 0.3) * length for _ in range(5)]
@@ -151,7 +151,7 @@ def fit_small(folder: Path, seeds: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)], ids=["alone", "stacked"])
 @pytest.mark.parametrize("done_first", [False, True], ids=["before", "after"])
-def test_a_crash_at_any_write_is_made_good_by_asking_again(
+def test_the_same_call_recovers_from_a_crash_at_any_write(
     seeds: tuple[int, ...], done_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -171,7 +171,7 @@ def test_a_crash_at_any_write_is_made_good_by_asking_again(
 
 
 @pytest.mark.parametrize("done_first", [False, True], ids=["before", "after"])
-def test_a_crash_while_the_shared_folder_is_cleared_is_made_good_by_asking_again(
+def test_the_same_call_recovers_from_a_crash_while_the_ensemble_is_deleted(
     done_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fit_small(tmp_path / "whole", (0, 1, 2))

@@ -44,7 +44,7 @@ def test_every_run_is_a_row_by_id(folder: Path) -> None:
     assert vs.runs.table(str(folder)) == rows
 
 
-def test_a_folder_without_runs_has_no_rows_whatever_is_asked(tmp_path: Path) -> None:
+def test_a_folder_without_runs_has_no_rows(tmp_path: Path) -> None:
     assert vs.runs.table(tmp_path / "not there") == []
     assert vs.runs.table(tmp_path, where={"beta": 1}, sort="-loss", limit=3) == []
 
@@ -68,7 +68,7 @@ def test_rows_are_filtered(where: Any, wanted: Any, folder: Path) -> None:
     assert vs.runs.table(folder, where=where) == [row for row in rows if wanted(row)]
 
 
-def test_a_number_is_found_by_what_a_listing_shows_of_it() -> None:
+def test_a_number_is_found_by_its_rounded_value() -> None:
     rows: list[dict[str, Any]] = [{"a": 0.1 * 3}, {"a": 0.3001}, {"a": 1e-300}, {"a": 2**62 - 1}, {"a": "0.3"}, {}]
     assert rows[0]["a"] != 0.3
     assert select_rows(rows, {"a": 0.3}) == rows[:1]
@@ -113,18 +113,18 @@ def test_a_limit_is_a_positive_whole_number(limit: Any, folder: Path) -> None:
         vs.runs.table(folder, limit=limit)
 
 
-def test_a_filter_of_another_kind_is_named(folder: Path) -> None:
+def test_a_filter_of_another_type_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="where"):
         vs.runs.table(folder, where="latents=2")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [[8, 4], (8, 4), [[8, 4]], "[8, 4]", "[8,4]", ["[8,4]", "[1]"]])
-def test_settings_that_are_lists_are_asked_for_as_lists_or_as_text(value: Any) -> None:
+def test_settings_that_are_lists_can_be_given_as_lists_or_as_text(value: Any) -> None:
     rows = [{"widths": "[8, 4]"}, {"widths": "[4, 8]"}, {"widths": None}]
     assert select_rows(rows, {"widths": value}) == rows[:1]
 
 
-def test_several_lists_can_be_asked_for() -> None:
+def test_several_lists_can_be_given() -> None:
     rows = [{"widths": "[8, 4]"}, {"widths": "[4, 8]"}, {"widths": "[4]"}]
     assert select_rows(rows, {"widths": [[8, 4], [4]]}) == [rows[0], rows[2]]
 

@@ -58,7 +58,7 @@ def folders(path: Path) -> set[str]:
     return {file.parent.name for file in path.glob("*/run.json")}
 
 
-def test_passive_latents_leave_and_reconstructions_stay(tmp_path: Path) -> None:
+def test_passive_latents_are_dropped_and_reconstructions_stay(tmp_path: Path) -> None:
     original = made(tmp_path)
     found = prune(original)
     assert (found.kept, found.dropped) == ((0, 2, 3), (1,))
@@ -70,7 +70,7 @@ def test_passive_latents_leave_and_reconstructions_stay(tmp_path: Path) -> None:
     torch.testing.assert_close(ours.variance, theirs.variance[:, [0, 2, 3]])
 
 
-def test_active_latents_alone_are_kept_where_asked_for(tmp_path: Path) -> None:
+def test_keep_active_keeps_only_active_latents(tmp_path: Path) -> None:
     found = prune(made(tmp_path), keep="active")
     assert (found.kept, found.dropped) == ((0, 3), (1, 2))
     assert found.mean_difference > 1e-4
@@ -95,7 +95,7 @@ def test_the_differences_are_those_of_the_reconstructions(tmp_path: Path) -> Non
     assert found.max_difference == pytest.approx(float((one - other).abs().max()), rel=1e-4)
 
 
-def test_the_dropped_are_held_at_their_mean_and_the_numbers_are_told(tmp_path: Path) -> None:
+def test_dropped_latents_are_held_at_their_mean_and_reported(tmp_path: Path) -> None:
     original = made(tmp_path)
     found = prune(original, keep="active")
     rows = found.rows()
@@ -112,7 +112,7 @@ def test_the_dropped_are_held_at_their_mean_and_the_numbers_are_told(tmp_path: P
 
 
 @pytest.mark.parametrize(("model", "name"), [("conditional", "digits"), ("identifiable", "dsprites-small")])
-def test_models_that_are_told_something_are_pruned_too(model: str, name: str, tmp_path: Path) -> None:
+def test_conditional_models_are_pruned_too(model: str, name: str, tmp_path: Path) -> None:
     data = open_dataset(name).draw(50)
     original = made(tmp_path, data, model)
     found = prune(original, data, keep=[0, 2, 3])
@@ -142,7 +142,7 @@ def stamps(run: Run) -> dict[str, tuple[int, int]]:
     return {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in run.path.glob("*.*")}
 
 
-def test_asked_twice_it_writes_once(tmp_path: Path) -> None:
+def test_pruning_twice_writes_once(tmp_path: Path) -> None:
     original = made(tmp_path)
     first = prune(original)
     before = stamps(first.run)
@@ -151,7 +151,7 @@ def test_asked_twice_it_writes_once(tmp_path: Path) -> None:
     assert (second.run, second.plain()) == (first.run, first.plain())
 
 
-def test_what_a_killed_process_left_is_made_again(tmp_path: Path) -> None:
+def test_a_half_written_pruned_run_is_written_again(tmp_path: Path) -> None:
     original = made(tmp_path)
     run = prune(original).run
     weights = run.model.state_dict()
@@ -167,7 +167,7 @@ def test_what_a_killed_process_left_is_made_again(tmp_path: Path) -> None:
     assert prune(original).run.status == "complete"
 
 
-def test_other_items_make_another_run(tmp_path: Path) -> None:
+def test_other_items_give_another_run(tmp_path: Path) -> None:
     original = made(tmp_path)
     runs = {prune(original, items=items, seed=seed).run.id for items, seed in ((100, 0), (100, 1), (200, 0))}
     assert len(runs) == 3
@@ -209,14 +209,14 @@ def test_fitting_with_as_many_latents_trains(tmp_path: Path) -> None:
     assert replace(small.configuration, pruned=None).id == trained.id
 
 
-def test_the_ids_of_runs_that_are_not_pruned_are_what_they_were() -> None:
+def test_runs_that_are_not_pruned_keep_their_ids() -> None:
     architecture = Architecture(net="mlp", likelihood="gaussian")
     configuration = Configuration.of(from_array(ROWS), Split(), architecture, Plan(100), Member(2))
     assert configuration.id == "f828516b27f5"
     assert "pruned" not in configuration.plain()
 
 
-def test_a_pruned_configuration_comes_back_from_json_and_what_was_kept_is_part_of_it() -> None:
+def test_a_pruned_configuration_survives_json_and_includes_the_kept_latents() -> None:
     base = Configuration.of(from_array(ROWS), Split(), Architecture(net="mlp"), Plan(100), Member(2))
     changes = [
         Pruning("a", (0, 1), "x"),
@@ -248,7 +248,7 @@ def test_a_model_without_an_encoder_is_refused_and_nothing_is_written(tmp_path: 
     assert folders(tmp_path) == {run.id}
 
 
-def test_data_that_cannot_be_opened_again_are_asked_for(tmp_path: Path) -> None:
+def test_data_that_cannot_be_opened_must_be_passed(tmp_path: Path) -> None:
     data = from_array(np.random.default_rng(0).random((30, 6)))
     original = made(tmp_path, data, likelihood="gaussian")
     with pytest.raises(DataError, match="data in memory"):

@@ -43,7 +43,7 @@ def asked(runs: list[Run], sql: str) -> list[tuple[Any, ...]]:
     return query(runs[0].path.parent, sql)[1]
 
 
-def test_every_column_of_every_history_is_there(runs: list[Run]) -> None:
+def test_every_column_of_every_history_is_in_the_table(runs: list[Run]) -> None:
     names, rows = query(runs[0].path.parent, "SELECT * FROM history")
     found = [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
     expected = [{"run": run.id, **row} for run in sorted(runs, key=lambda run: run.id) for row in run.history]
@@ -64,7 +64,7 @@ def test_text_stays_text_and_numbers_stay_numbers(runs: list[Run]) -> None:
 
 
 @pytest.mark.parametrize("rest", [b'{"step": 3, "spl', b"{", b'{"step": 3, "split": "train", "loss": 1.0}'])
-def test_a_last_line_cut_short_is_no_row(rest: bytes, runs: list[Run]) -> None:
+def test_an_incomplete_last_line_is_not_a_row(rest: bytes, runs: list[Run]) -> None:
     before = asked(runs, "SELECT run, step FROM history")
     for run in runs:
         with (run.path / "history.jsonl").open("ab") as file:
@@ -72,7 +72,7 @@ def test_a_last_line_cut_short_is_no_row(rest: bytes, runs: list[Run]) -> None:
     assert asked(runs, "SELECT run, step FROM history") == before
 
 
-def test_lines_that_others_wrote_are_read(runs: list[Run]) -> None:
+def test_other_valid_json_lines_are_read(runs: list[Run]) -> None:
     (runs[2].path / "history.jsonl").write_text(' { "step": 7,"split":"test"}\n\t{"split":"test", "step": 8}\n')
     rows = asked(runs, f"SELECT step FROM history WHERE run = '{runs[2].id}' ORDER BY step")
     assert rows == [(7,), (8,)]
@@ -90,7 +90,7 @@ def test_a_damaged_line_is_named(line: str, runs: list[Run]) -> None:
         Store(folder).query("SELECT * FROM history")
 
 
-def test_a_run_without_a_history_is_asked(runs: list[Run]) -> None:
+def test_a_run_without_a_history_can_be_queried(runs: list[Run]) -> None:
     for run in runs:
         (run.path / "history.jsonl").unlink()
     assert asked(runs, "SELECT run, step, split, loss FROM history") == []
@@ -104,7 +104,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_parquet_gives_back_what_was_written(tmp_path: Path) -> None:
+def test_parquet_survives_a_round_trip(tmp_path: Path) -> None:
     columns, file = ["name", "id", "beta", "seed", "loss", "it's", "whole", "none"], tmp_path / "it's.parquet"
     write_parquet(ROWS, columns, file)
     with duckdb.connect() as connection:
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_parquet(ROWS, ["id"], tmp_path / "nowhere" / "runs.parquet")
 
 
-def test_a_table_without_columns_is_no_file(tmp_path: Path) -> None:
+def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"at least one column.*none\.parquet"):
         write_parquet([], [], tmp_path / "none.parquet")
     assert list(tmp_path.iterdir()) == []

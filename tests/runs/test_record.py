@@ -61,7 +61,7 @@ def test_a_record_of_0_1_opens_with_what_it_kept_and_defaults_for_the_rest() -> 
     assert (*unknown, provenance.checksums, provenance.plugins) == (None, None, None, {}, ())
 
 
-def test_every_field_comes_back_from_json() -> None:
+def test_every_field_survives_json() -> None:
     record = replace(RunRecord.read(OLD), provenance=FULL)
     assert RunRecord.from_table(json.loads(json.dumps(record.table()))) == record
 

@@ -1,4 +1,4 @@
-"""Rows of runs: kept beside finished ones, computed for the others, whatever another process does meanwhile."""
+"""Rows of runs: kept with finished ones, computed for the others, also while another process writes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_damaged_kept_row_is_not_read(content: bytes, folder: Path) -> None:
     assert read_row(path) == whole(Run.open(path))
 
 
-def test_a_kept_row_of_an_earlier_version_is_given_the_settings_that_it_lacks(folder: Path) -> None:
+def test_a_kept_row_of_an_earlier_version_gets_the_missing_settings(folder: Path) -> None:
     path = first(folder)
     run = Run.open(path)
     lacking = (*rows.settings_of(run.record), *SCHEDULES)
@@ -132,7 +132,7 @@ def test_a_run_that_trains_again_has_no_kept_row(folder: Path) -> None:
     assert whole(again)["status"] == "training"
 
 
-def test_a_history_that_was_cut_is_named_though_a_run_finished_with_it(folder: Path) -> None:
+def test_a_shortened_history_of_a_finished_run_is_named(folder: Path) -> None:
     path = first(folder)
     (path / "history.jsonl").write_text('{"step": 2, "split": "train", "loss": 1.0}\n')
     run = Run.open(path)
@@ -149,7 +149,7 @@ def test_a_damaged_record_is_named(folder: Path) -> None:
         read_rows(folder)
 
 
-def test_measurements_are_columns_and_stand_for_values_of_the_same_name(folder: Path) -> None:
+def test_measurements_are_columns_and_replace_values_of_the_same_name(folder: Path) -> None:
     path = first(folder)
     own = whole(Run.open(path))
     results = {"regime": {"asked": {}, "values": {"active": 9, "rate": 1.5}}, "mig": {"values": {"mig": None}}}
@@ -167,7 +167,7 @@ def test_damaged_measurements_are_named(content: bytes, folder: Path) -> None:
         read_rows(folder)
 
 
-def test_folders_and_files_that_are_no_runs_are_passed_over(folder: Path) -> None:
+def test_folders_and_files_that_are_not_runs_are_skipped(folder: Path) -> None:
     expected = read_rows(folder)
     (folder / "empty").mkdir()
     (folder / ".ensembles" / "abc").mkdir(parents=True)
@@ -178,7 +178,7 @@ def test_folders_and_files_that_are_no_runs_are_passed_over(folder: Path) -> Non
     assert read_rows(folder / "notes.txt") == read_rows(folder / "not there") == []
 
 
-def test_a_run_that_vanishes_while_it_is_listed_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_vanishes_while_it_is_listed_is_skipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found, expected = rows.run_folders(folder), read_rows(folder)
     shutil.rmtree(found[0])
     (found[1] / "run.json").unlink()
@@ -247,7 +247,7 @@ def test_the_names_of_schedules_are_those_of_their_package() -> None:
 
 
 @pytest.mark.parametrize("objective", [Beta(2.0), Beta(2.0, warm_up=5), Beta(1, free_bits=0.5), BetaTC(3.0)])
-def test_strengths_are_those_that_the_objective_tells(objective: Any, tmp_path: Path) -> None:
+def test_strengths_in_a_row_are_those_of_the_objective(objective: Any, tmp_path: Path) -> None:
     run = fit(DATA, 2, objective=objective, runs=tmp_path, **SETTINGS)
     told = strengths_in_use(run.configuration.member.objective)
     own = summary(run)
@@ -256,7 +256,7 @@ def test_strengths_are_those_that_the_objective_tells(objective: Any, tmp_path: 
     assert {name for name in SCHEDULES if own[name]} == set(told) & set(SCHEDULES)
 
 
-def test_schedules_that_are_off_are_zero_and_shown_where_runs_differ_in_them(folder: Path) -> None:
+def test_schedules_that_are_off_are_zero_and_shown_where_runs_differ(folder: Path) -> None:
     assert sorted(row["warm_up"] for row in read_rows(folder)) == [0, 0, 10]
     shown = vaescope.runs.table(folder)
     assert sorted(row["warm_up"] for row in shown) == [0, 0, 10]
@@ -265,7 +265,7 @@ def test_schedules_that_are_off_are_zero_and_shown_where_runs_differ_in_them(fol
     assert len(vaescope.runs.table(folder, where={"free_bits": 0})) == 3
 
 
-def test_what_measurements_were_asked_to_be_of_is_told_where_they_differ(folder: Path) -> None:
+def test_conditions_of_measurements_are_shown_where_they_differ(folder: Path) -> None:
     one, other, third = sorted(file.parent for file in folder.glob("*/run.json"))
     few, many = ({"items": items, "exclude": None, "seed": 0} for items in (50, 1000))
     for path, asked in ((one, few), (other, many)):

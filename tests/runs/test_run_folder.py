@@ -34,7 +34,7 @@ def test_a_new_run_is_in_training_and_has_no_model(tmp_path: Path) -> None:
         _ = opened.model
 
 
-def test_a_failed_run_keeps_why_and_a_later_success_forgets_it(tmp_path: Path) -> None:
+def test_a_failed_run_records_the_reason_until_it_succeeds(tmp_path: Path) -> None:
     run = Run.create(tmp_path, CONFIGURATION)
     failed = run.fail({"error": "rate must stay finite", "step": 3})
     assert failed.status == "failed"
@@ -60,6 +60,6 @@ def test_a_model_keeps_the_precision_it_was_trained_in(precision: str, tmp_path:
     assert {parameter.dtype for parameter in run.model.parameters()} == {getattr(torch, precision)}
 
 
-def test_notes_are_kept_beside_the_configuration(tmp_path: Path) -> None:
+def test_provenance_is_kept_next_to_the_configuration(tmp_path: Path) -> None:
     run = Run.create(tmp_path, CONFIGURATION, Provenance(source="somewhere", device="cpu"))
     assert (run.provenance.source, run.provenance.device) == ("somewhere", "cpu")

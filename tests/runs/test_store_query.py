@@ -52,7 +52,7 @@ def test_an_ambiguous_beginning_lists_the_candidates(store: Store) -> None:
 
 
 @pytest.mark.parametrize("identity", ["", "zzz", "/nowhere/at/all", "../..", "*", "[", "**/x", "run.json"])
-def test_what_no_run_is_called_is_named(identity: str, store: Store) -> None:
+def test_an_unknown_run_is_named(identity: str, store: Store) -> None:
     with pytest.raises(RunError, match=r"No run in"):
         store.find(identity)
 
@@ -83,7 +83,7 @@ def test_a_summary_is_one_flat_row_of_settings_and_last_values(store: Store) -> 
     assert all(isinstance(value, str | int | float) for value in row.values())
 
 
-def test_runs_and_their_histories_answer_questions(store: Store) -> None:
+def test_runs_and_their_histories_can_be_queried(store: Store) -> None:
     names, rows = store.query("SELECT latents, count(*) AS number FROM runs GROUP BY latents ORDER BY latents")
     assert names == ["latents", "number"]
     assert rows == [(1, 2), (2, 31), (3, 2)]
@@ -105,7 +105,7 @@ def test_wrong_sql_is_one_sentence(sql: str, store: Store) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_history_without_rows_can_be_asked(tmp_path: Path) -> None:
+def test_a_history_without_rows_can_be_queried(tmp_path: Path) -> None:
     data = {"name": "none", "items": 4, "shape": [5], "fingerprint": "0"}
     configuration = Configuration(data, Split(), Architecture(net="mlp", likelihood="gaussian"), Plan(3), Member(2))
     (tmp_path / configuration.id).mkdir()

@@ -1,4 +1,4 @@
-"""Sweeps on a cluster end as on one machine, whatever dies meanwhile."""
+"""A sweep on a cluster equals one on this machine, also if workers or nodes die."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from vaescope.sweeps.jobs import EngineOptions, Job, is_done, make_jobs
 from vaescope.sweeps.specification import Sweep
 from vaescope.training.checkpoint import load_state
 
-# A large net trains alone and a small one in company: jobs of one run and of several.
+# A large net trains alone and small ones together: jobs of one run and of several.
 LARGE = {"name": "mlp", "encoder_widths": [320, 160], "decoder_widths": [160, 320]}
 SMALL = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 
@@ -123,9 +123,7 @@ def contents(jobs: list[Job], runs: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_sweep_whose_worker_is_killed_and_whose_node_is_lost_ends_like_one_on_this_machine(
-    nodes: Any, tmp_path: Path
-) -> None:
+def test_a_sweep_that_loses_a_worker_and_a_node_equals_one_on_this_machine(nodes: Any, tmp_path: Path) -> None:
     import ray
 
     jobs = swept(100, (LARGE, SMALL), (1.0, 2.0, 4.0), 4)
@@ -149,9 +147,7 @@ def test_a_sweep_whose_worker_is_killed_and_whose_node_is_lost_ends_like_one_on_
 
 
 @pytest.mark.slow
-def test_a_sweep_that_is_interrupted_leaves_a_checkpoint_that_the_same_sweep_takes_up(
-    nodes: Any, tmp_path: Path
-) -> None:
+def test_an_interrupted_sweep_leaves_a_checkpoint_and_resumes(nodes: Any, tmp_path: Path) -> None:
     jobs = swept(200, (LARGE,), seeds=2)
     performed = run_on_ray(jobs, EngineOptions(tmp_path / "there", address=nodes.address, checkpoint_seconds=1000.0))
     first = next(performed)
@@ -169,7 +165,7 @@ def test_a_sweep_that_is_interrupted_leaves_a_checkpoint_that_the_same_sweep_tak
 
 
 @pytest.mark.slow
-def test_a_task_that_fails_says_why_and_a_connection_that_was_there_stays(nodes: Any, tmp_path: Path) -> None:
+def test_a_failing_task_says_why_and_an_existing_connection_stays_open(nodes: Any, tmp_path: Path) -> None:
     import ray
 
     ray.init(address=nodes.address, log_to_driver=False)
@@ -213,9 +209,7 @@ def test_a_node_that_does_not_see_the_folder_of_runs_or_has_another_version_says
     assert "must have vaescope 0.0.0" in str(run_job_on_node(job, EngineOptions(tmp_path), other))
 
 
-def test_a_job_waits_for_the_locks_of_a_process_that_is_dying_but_not_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_waits_for_a_lock_but_not_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (job,) = swept()
     place = NodeRequirements(tmp_path, tmp_path, __version__)
     released = threading.Event()

@@ -1,4 +1,4 @@
-"""Sweeps: what a grid means, how runs group into jobs, and tables that do not depend on how often they were stopped."""
+"""Sweeps: grids, jobs, and tables that do not depend on interruptions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def quietly(sweep: Sweep, folder: Path, **options: Any) -> list[dict[str, Any]]:
     return run_sweep(sweep, runs=folder, device="cpu", progress=False, **{"workers": 1, **options})
 
 
-def test_trials_are_all_combinations_the_last_place_varying_fastest() -> None:
+def test_trials_are_all_combinations_and_the_last_key_varies_fastest() -> None:
     trials = digits({"latents": [2, 3], "seed": [0, 1, 2]}).trials()
     assert [(one.member.latents, one.member.seed) for one in trials] == [(n, s) for n in (2, 3) for s in (0, 1, 2)]
 
@@ -58,7 +58,7 @@ def test_a_sweep_without_a_grid_is_one_run() -> None:
     assert (trial.data, trial.member.latents, trial.settings["steps"]) == ("digits", 2, 4)
 
 
-def test_an_option_goes_into_the_part_that_was_chosen_whatever_the_order_of_places() -> None:
+def test_an_option_belongs_to_the_chosen_part_in_any_order_of_keys() -> None:
     other = {"name": "mlp", "encoder_widths": [4], "decoder_widths": [4]}
     trials = digits({"net.encoder_widths": [[5], [6]], "net": [SMALL, other], "data.split": ["a"]}).trials()
     assert [one.settings["net"]["encoder_widths"] for one in trials] == [[5], [5], [6], [6]]
@@ -71,7 +71,7 @@ def test_a_name_of_a_part_becomes_a_table_when_the_grid_has_its_options() -> Non
     assert trial.settings["likelihood"] == {"name": "gaussian", "variance": 0.5}
 
 
-def test_the_values_of_the_grid_go_before_those_beside_it() -> None:
+def test_values_of_the_grid_replace_settings_outside_it() -> None:
     sweep = digits({"objective.beta": [4.0], "steps": [7]}, objective={"name": "beta", "beta": 2.0})
     (trial,) = sweep.trials()
     assert (trial.member.objective.beta, trial.settings["steps"]) == (4.0, 7)
@@ -110,7 +110,7 @@ def test_every_kind_of_key_varies_what_it_names(key: str, values: list[Any], rea
         ("runs", "'runs'"),
     ],
 )
-def test_a_key_that_no_run_has_is_refused(key: str, received: str) -> None:
+def test_an_unknown_key_is_refused(key: str, received: str) -> None:
     with pytest.raises(UnknownNameError, match=f"got {received}"):
         digits({key: [1]})
 
@@ -128,20 +128,20 @@ def test_unknown_settings_and_fields_are_refused() -> None:
         digits({}, member={"beta": 1})
 
 
-def test_small_nets_train_in_company_and_large_ones_alone() -> None:
+def test_small_nets_train_together_and_large_ones_alone() -> None:
     grid = {"seed": [0, 1, 2], "objective.beta": [1.0, 4.0]}
     assert [len(job.ids) for job in make_jobs(digits(grid))] == [6]
     assert [len(job.ids) for job in make_jobs(digits(grid, settings={"net": LARGE}))] == [1] * 6
     assert [len(job.ids) for job in make_jobs(digits(grid, settings={"net": LARGE}), "cuda:1")] == [6]
 
 
-def test_at_most_sixty_four_train_in_company() -> None:
+def test_at_most_sixty_four_members_train_together() -> None:
     jobs = make_jobs(digits({"seed": list(range(70))}))
     assert [len(job.ids) for job in jobs] == [64, 6]
     assert [job.number for job in jobs] == [0, 1]
 
 
-def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
+def test_settings_that_members_must_share_split_the_sweep_into_jobs() -> None:
     objectives = [{"name": "beta"}, {"name": "beta_tc"}]
     jobs = make_jobs(digits({"objective": objectives, "steps": [4, 5], "seed": [0, 1]}))
     assert [len(job.ids) for job in jobs] == [2, 2, 2, 2]
@@ -149,7 +149,7 @@ def test_what_members_may_not_differ_in_makes_jobs_of_their_own() -> None:
     assert sorted(job.options.steps for job in jobs) == [4, 4, 5, 5]
 
 
-def test_members_stand_in_the_order_of_their_ids_and_know_their_places() -> None:
+def test_members_are_in_the_order_of_their_ids_with_their_positions() -> None:
     sweep = digits({"seed": [3, 1, 2, 0]})
     (job,) = make_jobs(sweep)
     assert list(job.ids) == sorted(job.ids)
@@ -162,13 +162,13 @@ def test_jobs_do_not_depend_on_the_order_of_the_grid() -> None:
     assert [job.ids for job in one] == [job.ids for job in other]
 
 
-def test_equal_runs_are_there_once() -> None:
+def test_equal_runs_are_trained_once() -> None:
     (job,) = make_jobs(digits({"seed": [0, 1, 0], "objective.beta": [1, 1.0]}))
     assert len(job.ids) == 2
     assert sorted(job.positions) == [0, 2]
 
 
-def test_equal_runs_in_other_words_are_there_once_too() -> None:
+def test_equal_runs_written_differently_are_trained_once() -> None:
     same = digits({"data": ["digits", {"name": "digits"}], "likelihood": ["bernoulli", None], "seed": [0, 1]})
     jobs = make_jobs(same)
     identities = [identity for job in jobs for identity in job.ids]
@@ -188,7 +188,7 @@ def test_a_job_can_be_sent_to_another_process() -> None:
     assert pickle.loads(pickle.dumps(job)) == job
 
 
-def test_a_sweep_trains_once_and_its_table_goes_as_the_grid(tmp_path: Path) -> None:
+def test_a_sweep_trains_once_and_its_table_follows_the_grid(tmp_path: Path) -> None:
     sweep = digits({"objective.beta": [4.0, 1.0], "seed": [1, 0]}, measure=MeasurementSpec(items=60))
     (job,) = make_jobs(sweep)
     assert not is_done(job, tmp_path)
@@ -217,7 +217,7 @@ def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
     assert model.stat().st_mtime_ns == before
 
 
-def test_the_plan_says_what_is_done_and_what_the_rest_takes(tmp_path: Path) -> None:
+def test_the_plan_shows_finished_jobs_and_the_time_of_the_others(tmp_path: Path) -> None:
     quietly(digits({"steps": [4]}), tmp_path)
     planned = plan_sweep(digits({"steps": [4, 5], "seed": [0]}), runs=tmp_path, device="cpu")
     assert [(row["runs"], row["state"]) for row in planned.rows()] == [(1, "done"), (1, "to do")]
@@ -246,7 +246,7 @@ def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None
         _ = Run.open(tmp_path / rows[1]["id"]).model
 
 
-def test_the_error_of_a_diverging_run_survives_the_way_from_another_process() -> None:
+def test_the_error_of_a_diverging_run_can_be_pickled() -> None:
     error = NonFiniteError("loss at step 3", term="loss", member=1, step=3, items=[5, 6])
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == "loss at step 3"
@@ -254,7 +254,7 @@ def test_the_error_of_a_diverging_run_survives_the_way_from_another_process() ->
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_run_that_diverges_stops_no_other(workers: int, tmp_path: Path) -> None:
+def test_a_diverging_run_does_not_stop_the_others(workers: int, tmp_path: Path) -> None:
     both = {"likelihood": ["gaussian", "laplace"]}
     mixed, calm = (digits({"learning_rate": given, **both}, settings={"steps": 30}) for given in ([1e-3, 1e30], [1e-3]))
     rows = quietly(mixed, tmp_path / "mixed", workers=workers)
@@ -278,7 +278,7 @@ def test_metrics_that_the_data_cannot_have_are_refused_before_anything_trains(tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> None:
+def test_a_run_without_a_metric_does_not_stop_the_others(tmp_path: Path) -> None:
     one = {"name": "mlp", "encoder_widths": [9], "decoder_widths": [8]}
     # With one latent there is no sparsity.
     sweep = digits({"latents": [1, 2], "net": [SMALL, one]}, measure=MeasurementSpec(("mig", "hoyer"), items=50))
@@ -293,7 +293,7 @@ def test_a_run_that_a_metric_cannot_be_had_of_stops_no_other(tmp_path: Path) -> 
     assert quietly(sweep, tmp_path) == rows
 
 
-def test_measuring_draws_no_bar(
+def test_measuring_shows_no_progress_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -391,7 +391,7 @@ def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, w
 
 
 @pytest.mark.slow
-def test_a_sweep_stopped_five_times_gives_the_same_table_as_one_in_peace(tmp_path: Path) -> None:
+def test_a_sweep_interrupted_five_times_gives_the_same_table(tmp_path: Path) -> None:
     from vaescope.sweeps.toml import read_sweep
 
     file = tmp_path / "sweep.toml"
@@ -425,7 +425,7 @@ seed = [0, 1, 2, 3, 4, 5]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 1), (signal.SIGKILL, -9)])
-def test_processes_end_with_the_one_they_work_for_and_take_no_other_job(
+def test_worker_processes_end_with_their_parent_and_start_no_other_job(
     end: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     file, folder = tmp_path / "sweep.toml", tmp_path / "runs"
@@ -445,7 +445,7 @@ def test_processes_end_with_the_one_they_work_for_and_take_no_other_job(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_that_another_process_trains_is_waited_for_at_the_end(workers: int, tmp_path: Path) -> None:
+def test_a_run_that_another_process_trains_comes_last(workers: int, tmp_path: Path) -> None:
     jobs = make_jobs(digits({"batch": [8, 16, 32]}))
     released = threading.Event()
     order: list[int] = []
@@ -490,7 +490,7 @@ def test_systems_without_affinity_or_signal_masks_can_run_sweeps(
     assert sorted(job.number for job in run_locally(jobs, EngineOptions(tmp_path))) == [0, 1]
 
 
-def test_processes_never_have_an_interrupt_of_the_terminal(tmp_path: Path) -> None:
+def test_worker_processes_do_not_receive_ctrl_c(tmp_path: Path) -> None:
     performed = iter(run_locally(make_jobs(digits({"batch": [8, 16, 32]})), EngineOptions(tmp_path, workers=2)))
     next(performed)
     statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]

@@ -61,7 +61,7 @@ def read(folder: Path, text: str) -> Sweep:
     return read_sweep(file)
 
 
-def test_every_section_finds_its_place(tmp_path: Path) -> None:
+def test_every_section_is_read_into_its_field(tmp_path: Path) -> None:
     sweep = read(tmp_path, WHOLE)
     assert sweep.data == {"name": "synthetic-linear", "seed": 3}
     assert sweep.member == {"latents": 3, "learning_rate": 1e-3, "seed": 7}
@@ -80,7 +80,7 @@ def test_the_example_is_a_sweep(tmp_path: Path) -> None:
     assert (sweep.data, len(sweep.trials())) == ("dsprites-small", 12)
 
 
-def test_only_the_data_must_be_said(tmp_path: Path) -> None:
+def test_only_the_data_are_required(tmp_path: Path) -> None:
     sweep = read(tmp_path, '[data]\nname = "digits"\n')
     assert (sweep.data, sweep.objective, sweep.grid) == ("digits", {"name": "beta"}, {})
     assert len(sweep.trials()) == 1
@@ -226,7 +226,7 @@ DIGITS = '[data]\nname = "digits"\n'
         ('[data]\nname = "synthetic-linear"\n[training]\nsteps = 5\n', "line 1, data", "latents"),
     ],
 )
-def test_files_that_are_no_sweep(text: str, place: str, fact: str, tmp_path: Path) -> None:
+def test_files_that_are_not_sweeps_are_refused(text: str, place: str, fact: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as met:
         read(tmp_path, text)
     message = str(met.value)
@@ -241,7 +241,7 @@ def test_the_line_is_that_on_which_an_entry_begins() -> None:
     assert line_of(text, ("a", "absent")) is None
 
 
-def test_values_that_the_grid_replaces_need_not_be_possible(tmp_path: Path) -> None:
+def test_values_that_the_grid_replaces_need_not_be_valid(tmp_path: Path) -> None:
     sweep = read(tmp_path, f"{DIGITS}[model]\nlatents = 500\n[grid]\nlatents = [2, 3]\n")
     assert [trial.member.latents for trial in sweep.trials()] == [2, 3]
 
@@ -254,7 +254,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_sweep(tmp_path / "bytes.toml")
 
 
-def test_data_by_their_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_can_be_named_by_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("codes.npy", np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
     assert read(tmp_path, '[data]\nname = "codes.npy"\n[model]\nlatents = 3\n').data == "codes.npy"

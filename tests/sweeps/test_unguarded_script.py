@@ -1,4 +1,4 @@
-"""A script that asks for a sweep without the guard that new processes need is told so."""
+"""A script that runs a sweep without the `__main__` guard gets an error that names it."""
 
 from __future__ import annotations
 
