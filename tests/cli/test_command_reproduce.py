@@ -13,7 +13,7 @@ from vaescope.cli import main
 from vaescope.data import Dataset
 from vaescope.runs import Run, summary
 from vaescope.studies import STUDIES, Cell, Findings, Lines, Measurement, Study, StudyContext
-from vaescope.studies.bonheme.chapter5.signatures import STUDIES as IDENTIFIABLE
+from vaescope.studies.bonheme.signatures import STUDIES as IDENTIFIABLE
 from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}

@@ -12,7 +12,7 @@ from vaescope.data import Dataset
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.runs import Run
 from vaescope.studies import STUDIES, Cell, Findings, Measurement, Study, StudyContext, StudySettings, reproduce
-from vaescope.studies.bonheme.chapter8.search import subjects
+from vaescope.studies.bonheme.search import subjects
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.specification import Sweep
 

@@ -26,6 +26,7 @@ DEVICES = ("cpu", "cuda")
 RESULTS_FOLDER = "results"
 COMPARE = "compare"  # in place of the precision, where models are compared and not trained
 Choice = TypeVar("Choice")
+Key = TypeVar("Key")
 
 
 class MissingResults(Exception):
@@ -127,6 +128,19 @@ class StudyRun:
     id: str
     job: Job = field(repr=False, compare=False)
     member: Member = field(repr=False, compare=False)
+
+
+def grouped(keys: Iterable[Key], runs: Sequence[StudyRun]) -> dict[Key, list[StudyRun]]:
+    """The runs of a sweep by the values of its grid, where as many runs, one for each seed, follow for each value."""
+    known = list(keys)
+    each = len(runs) // len(known)
+    return {key: list(runs[each * at : each * (at + 1)]) for at, key in enumerate(known)}
+
+
+def quick_training(widths: Sequence[int], steps: int, **settings: object) -> JsonTable:
+    """Settings of a small net with these widths on both sides, whose history is its last step alone."""
+    net = {"name": "mlp", "encoder_widths": list(widths), "decoder_widths": list(widths)}
+    return {"net": net, "steps": steps, "log_every": steps, "evaluate_every": steps, **settings}
 
 
 @dataclass(frozen=True)
@@ -339,6 +353,10 @@ class StudyContext:
         requests = [MeasureRequest(run, measurement, measurement.key(run.id)) for run in runs]
         self.requests += requests
         return Values(self.store, [request.key for request in requests])
+
+    def measured_by(self, groups: Mapping[Key, Sequence[StudyRun]], measurement: Measurement) -> dict[Key, Values]:
+        """The value of every run of each group."""
+        return {key: self.measured(runs, measurement) for key, runs in groups.items()}
 
     def compared(self, groups: Sequence[Sequence[StudyRun]], comparison: Comparison) -> Values:
         """The one value of groups of runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -39,6 +39,18 @@ class Cell:
         if not values or not all(math.isfinite(value) for value in values):
             return cls(of, None, None, len(values), "not finite" if values else note or "nothing was measured")
         return cls(of, fmean(values), stdev(values) if len(values) > 1 else None, len(values), note)
+
+
+def measure_cells(
+    of: Mapping[str, object], values: Sequence[Mapping[str, float]], names: Iterable[str] = ()
+) -> list[Cell]:
+    """A cell for each measure (default: all) over seeds; `values` are the measures of each seed by name."""
+    return [Cell.over({**of, "measure": name}, [one[name] for one in values]) for name in names or values[0]]
+
+
+def cell_rows(cells: Iterable[Cell], value: str = "value") -> list[JsonTable]:
+    """Cells as rows of a chart."""
+    return [{**cell.of, value: cell.value, "sd": cell.sd} for cell in cells]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,13 @@
 """Bonheme, The polarised regime of variational autoencoders: chapters 5 to 8 and appendices B to D."""
 
-from vaescope.studies.bonheme import chapter5, chapter6, chapter7, chapter8
-from vaescope.studies.study import Study
+from vaescope.studies.bonheme import correlation, dimensions, elbows, signatures, similarity, tables, types
 
-STUDIES: tuple[Study, ...] = (*chapter5.STUDIES, *chapter6.STUDIES, *chapter7.STUDIES, *chapter8.STUDIES)
+STUDIES = (
+    *signatures.STUDIES,
+    *types.STUDIES,
+    *correlation.STUDIES,
+    *similarity.STUDIES,
+    *dimensions.STUDIES,
+    *tables.STUDIES,
+    *elbows.STUDIES,
+)

@@ -10,9 +10,9 @@ from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.regime import variable_types
 from vaescope.runs import Run, sample_items
-from vaescope.studies.context import StudyContext, StudyRun
+from vaescope.studies.context import StudyContext, StudyRun, grouped, quick_training
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell
+from vaescope.studies.study import Cell, cell_rows
 from vaescope.sweeps import Sweep
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
@@ -35,18 +35,17 @@ QUICK_DATA = (
     "products are in bfloat16."
 )
 # Types of latents are looked at when a run is done; looking while it trains would only warn of what is studied here.
-QUICK: JsonTable = {
-    "net": {"name": "mlp", "encoder_widths": [32, 32], "decoder_widths": [32, 32]},
-    "likelihood": {"name": "gaussian", "variance": 0.015},
-    "monitor_every": 0,
-}
+QUICK = quick_training([32, 32], QUICK_STEPS, likelihood={"name": "gaussian", "variance": 0.015}, monitor_every=0)
 PAPER: JsonTable = {"net": "conv", "batch": 64, "precision": "bfloat16", "monitor_every": 0}
 CONNECTED: JsonTable = {**PAPER, "net": "fully_connected"}
 
 
 @dataclass(frozen=True)
 class Family:
-    """An objective, the strength that is varied, and its values at both scales."""
+    """An objective, the strength that is varied, and its values at both scales.
+
+    Values go from the weakest to the strongest, but for capacities, which weaken as they grow.
+    """
 
     title: str
     name: str
@@ -54,14 +53,6 @@ class Family:
     quick: tuple[float, ...]
     paper: tuple[float, ...]
     quick_options: Mapping[str, object] = field(default_factory=dict)
-
-    def objective(self, context: StudyContext) -> JsonTable:
-        """The table that names it."""
-        return {"name": self.name, **context.pick(self.quick_options, {})}
-
-    def strengths(self, context: StudyContext) -> tuple[float, ...]:
-        """From the weakest to the strongest, but for capacities, which weaken as they grow."""
-        return tuple(context.pick(self.quick, self.paper))
 
 
 BETA = Family("beta-VAE", "beta", "beta", (1, 4, 8), (1, 2, 4, 6, 8, 16))
@@ -85,20 +76,18 @@ def asked_runs(
     settings: Mapping[str, object] = PAPER,
 ) -> dict[float, list[StudyRun]]:
     """The runs of each strength, one for each seed; `seeds`, `steps` and `settings` are those of the paper."""
-    chosen = family.strengths(context) if strengths is None else tuple(strengths)
-    given = context.seed_list(2, seeds)
+    chosen = context.pick(family.quick, family.paper) if strengths is None else tuple(strengths)
     length = steps or context.pick(QUICK_STEPS, PAPER_STEPS)
-    rows = {"log_every": length, "evaluate_every": length}  # a history costs small nets as much time as their steps
-    runs = context.runs(
-        Sweep(
-            data,
-            {**context.pick({**QUICK, **rows}, settings), "steps": length},
-            {"latents": LATENTS, "learning_rate": context.pick(5e-3, 1e-4)},
-            family.objective(context),
-            {f"objective.{family.strength}": list(chosen), "seed": given},
-        )
+    # A history costs small nets as much time as their steps.
+    quick = {**QUICK, "steps": length, "log_every": length, "evaluate_every": length}
+    sweep = Sweep(
+        data,
+        context.pick(quick, {**settings, "steps": length}),
+        {"latents": LATENTS, "learning_rate": context.pick(5e-3, 1e-4)},
+        {"name": family.name, **context.pick(family.quick_options, {})},
+        {f"objective.{family.strength}": list(chosen), "seed": context.seed_list(2, seeds)},
     )
-    return {strength: runs[place * len(given) :][: len(given)] for place, strength in enumerate(chosen)}
+    return grouped(chosen, context.runs(sweep))
 
 
 def data_there(context: StudyContext, names: Iterable[str]) -> list[str]:
@@ -127,4 +116,4 @@ def over(of: Mapping[str, object], values: Iterable[float | None], why: str) -> 
 
 def rows_of(cells: Iterable[Cell]) -> list[JsonTable]:
     """Cells with a value as rows of a chart."""
-    return [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells if cell.value is not None]
+    return cell_rows(cell for cell in cells if cell.value is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -17,10 +17,10 @@ from vaescope.priors import Mixture
 from vaescope.regime import mutual_information_bound
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Chart, Lines, Pictures
-from vaescope.studies.context import Measurement, StudyContext, Values
+from vaescope.studies.context import Measurement, StudyContext, Values, grouped
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
 from vaescope.sweeps import Sweep
 
 Pair = tuple[float, float]  # alpha and beta
@@ -82,24 +82,26 @@ def density(mixture: MixtureSameFamily) -> Float[Tensor, "one height width"]:
     return (values - values.max()).exp().reshape(1, PIXELS, PIXELS).float()
 
 
-def _work(context: StudyContext) -> Findings:
+def figure3(context: StudyContext) -> Findings:
     """Every alpha and beta: the measures over seeds, and the density of q(z) for the first."""
     asked = {steps: _asked(context, steps) for steps in context.pick(*STEPS)}
     cells: list[Cell] = []
     charts: list[Chart] = []
     for steps, found in asked.items():
         trained = context.cut({"steps": steps}, DATA)["steps"]
-        own = [cell for pair, values in found.items() for cell in _cells(trained, pair, values)]
+        own: list[Cell] = []
+        for (alpha, beta), values in found.items():
+            measures = [one["measures"] for one in values]
+            own += measure_cells({"steps": trained, "alpha": alpha, "beta": beta}, measures, MEASURES)
         cells += own
         charts += [_curves(trained, own), _densities(context, trained, found)]
     return Findings(tuple(cells), tuple(charts))
 
 
 def _asked(context: StudyContext, steps: int) -> dict[Pair, Values]:
-    runs, seeds = context.runs(_sweep(context, steps)), len(context.seed_list(2, 3))
-    wanted = Measurement("pinwheel", _measured, {"draws": context.pick(DRAWS // 8, DRAWS)})
     pairs = itertools.product(context.pick(*ALPHAS), context.pick(*BETAS))
-    return {pair: context.measured(runs[at * seeds : (at + 1) * seeds], wanted) for at, pair in enumerate(pairs)}
+    runs = grouped(pairs, context.runs(_sweep(context, steps)))
+    return context.measured_by(runs, Measurement("pinwheel", _measured, {"draws": context.pick(DRAWS // 8, DRAWS)}))
 
 
 def _measured(run: Run, data: Dataset, device: str, draws: int) -> JsonTable:
@@ -111,7 +113,6 @@ def _measured(run: Run, data: Dataset, device: str, draws: int) -> JsonTable:
 
 def _sweep(context: StudyContext, steps: int) -> Sweep:
     width = [context.pick(50, 100)]
-    rows = {"log_every": steps // 5, "evaluate_every": steps, "monitor_every": 0}
     return Sweep(
         DATA,
         {
@@ -122,7 +123,9 @@ def _sweep(context: StudyContext, steps: int) -> Sweep:
             "batch": context.pick(50, 400),
             "steps": steps,
             "held_out": 0,
-            **rows,
+            "log_every": steps // 5,
+            "evaluate_every": steps,
+            "monitor_every": 0,
         },
         {"latents": 2, "learning_rate": context.pick(5e-3, 1e-3)},
         {"name": "decomposition", "divergence": "kl"},
@@ -135,24 +138,13 @@ def _sweep(context: StudyContext, steps: int) -> Sweep:
     )
 
 
-def _cells(steps: int, pair: Pair, values: Values) -> list[Cell]:
-    of = {"steps": steps, "alpha": pair[0], "beta": pair[1]}
-    return [Cell.over({**of, "measure": name}, [one["measures"][name] for one in values]) for name in MEASURES]
-
-
-def _curves(steps: int, cells: Iterable[Cell]) -> Lines:
-    rows: list[JsonTable] = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
+def _curves(steps: int, cells: Sequence[Cell]) -> Lines:
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEASURES.items())
-    return Lines(
-        f"Overlap and match against beta, {steps} steps",
-        f"Source: overlap grows with beta (I(x; z) falls), the match of aggregate and prior with alpha. {meanings}.",
-        rows,
-        x="beta",
-        y="value",
-        by="alpha",
-        panel="measure",
-        log_y=True,
+    title = f"Overlap and match against beta, {steps} steps"
+    sentence = (
+        f"Source: overlap grows with beta (I(x; z) falls), the match of aggregate and prior with alpha. {meanings}."
     )
+    return Lines(title, sentence, cell_rows(cells), x="beta", y="value", by="alpha", panel="measure", log_y=True)
 
 
 def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> Pictures:
@@ -168,12 +160,12 @@ def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> 
     )
 
 
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "mathieu-figure3",
         "Mathieu et al., Disentangling disentanglement, Figure 3",
         "What do alpha and beta each do to the aggregate posterior under a clustered prior?",
         LEFT_OPEN,
-        _work,
+        figure3,
     ),
 )

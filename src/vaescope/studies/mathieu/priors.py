@@ -15,9 +15,9 @@ from vaescope.metrics import factor_vae
 from vaescope.priors import principal_log_variances
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import Measurement, StudyContext, Values
+from vaescope.studies.context import Measurement, StudyContext, Values, grouped, quick_training
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, measure_cells
 from vaescope.sweeps import Sweep
 
 SCORE, NORMAL_SCORE, LOSS = "FactorVAE score", "FactorVAE score of normal quantiles", "reconstruction loss"
@@ -42,15 +42,7 @@ LEFT_OPEN = (
     "below 0; with two factors the score is near 1 for every prior, and tells little."
 )
 QUICK_NOTE = "Quick: synthetic-nonlinear (two factors) in place of dSprites."
-_QUICK: JsonTable = {
-    "net": {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32]},
-    "likelihood": {"name": "gaussian", "variance": 0.01},
-    "steps": 300,
-    "batch": 50,
-    "log_every": 300,
-    "evaluate_every": 300,
-    "held_out": 0.1,
-}
+_QUICK = quick_training([32], 300, likelihood={"name": "gaussian", "variance": 0.01}, batch=50, held_out=0.1)
 _PAPER: JsonTable = {
     "net": {"name": "conv", "kernels": [4, 4, 4, 4], "hidden": 128},
     "epochs": 20,
@@ -70,19 +62,17 @@ class Prior:
     degrees: float | None = None
 
 
-def _work(context: StudyContext) -> Findings:
+def figure2(context: StudyContext) -> Findings:
     """Reconstruction loss and disentanglement of every prior and beta, over seeds."""
-    source, seeds = context.pick(*SOURCES), len(context.seed_list(*SEEDS))
+    source = context.pick(*SOURCES)
     asked: list[tuple[Prior, float, Values]] = []
     for prior in _priors(context, context.dataset(source)):
-        runs = context.runs(_sweep(context, source, prior))
+        runs = grouped(prior.betas, context.runs(_sweep(context, source, prior)))
         wanted = Measurement("scores", _scores, {"degrees": prior.degrees, "votes": context.pick(*VOTES)})
-        for at, beta in enumerate(prior.betas):
-            asked.append((prior, beta, context.measured(runs[at * seeds : (at + 1) * seeds], wanted)))
+        asked += [(prior, beta, values) for beta, values in context.measured_by(runs, wanted).items()]
     cells: list[Cell] = []
     for prior, beta, values in asked:
-        of = {"data": context.pick(*TITLES), "prior": prior.title, "beta": beta}
-        cells += [Cell.over({**of, "measure": name}, [one[name] for one in values]) for name in values[0]]
+        cells += measure_cells({"data": context.pick(*TITLES), "prior": prior.title, "beta": beta}, values)
     if context.is_quick:
         context.note(QUICK_NOTE)
     return Findings(tuple(cells), _charts(cells))
@@ -137,30 +127,24 @@ def _charts(cells: list[Cell]) -> tuple[Lines, ...]:
         row = rows.setdefault((str(cell.of["prior"]), str(cell.of["beta"])), dict(cell.of))
         row[str(cell.of["measure"])] = cell.value
         row["sd"] = cell.sd if cell.of["measure"] == SCORE else row.get("sd")
-    sentences = {
-        "Gaussian": "A point for each beta; bars are of the standard deviation over seeds.",
-        "Student-t": "Fewer degrees of freedom have heavier tails; beta is 1.",
-    }
-    return tuple(
-        Lines(
-            f"Disentanglement against reconstruction, {family} priors",
-            sentence,
-            [row for (prior, _), row in rows.items() if prior.startswith(family)],
-            x=LOSS,
-            y=SCORE,
-            by="prior",
-            kind="lines" if family == "Gaussian" else "points",
-        )
-        for family, sentence in sentences.items()
+    families = (
+        ("Gaussian", "lines", "A point for each beta; bars are of the standard deviation over seeds."),
+        ("Student-t", "points", "Fewer degrees of freedom have heavier tails; beta is 1."),
     )
+    charts = []
+    for family, kind, sentence in families:
+        own = [row for (prior, _), row in rows.items() if prior.startswith(family)]
+        title = f"Disentanglement against reconstruction, {family} priors"
+        charts.append(Lines(title, sentence, own, LOSS, SCORE, "prior", kind=kind))
+    return tuple(charts)
 
 
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "mathieu-figure2",
         "Mathieu et al., Disentangling disentanglement, Figure 2",
         "Do priors that single out axes disentangle more at the same reconstruction?",
         LEFT_OPEN,
-        _work,
+        figure2,
     ),
 )

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from vaescope.codes import Representation
 from vaescope.data import Dataset
 from vaescope.encoding import encode, traverse
 from vaescope.metrics import class_activation, hoyer
 from vaescope.runs import MeasurementSpec, Run
-from vaescope.studies.charts import Chart, Lines, Matrix, Pictures
-from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values
+from vaescope.studies.charts import Lines, Matrix, Pictures
+from vaescope.studies.context import Measurement, StudyContext, StudyRun, grouped, quick_training
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
 from vaescope.sweeps import Sweep
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
@@ -50,14 +49,7 @@ LEFT_OPEN = (
     "code as its standard deviation: both are trained. At quick scale digits, 10 latents, one hidden layer of 64, 400 "
     "steps of 24 at 3e-3 and alpha to 100; what alpha adds to sparsity comes later than that."
 )
-_QUICK: JsonTable = {
-    "net": {"name": "mlp", "encoder_widths": [64], "decoder_widths": [64]},
-    "steps": 400,
-    "batch": 24,
-    "log_every": 400,
-    "evaluate_every": 400,
-    "held_out": 300,
-}
+_QUICK = quick_training([64], 400, batch=24, held_out=300)
 _PAPER: JsonTable = {
     "net": {"name": "conv", "kernels": [4, 4, 4], "channels": [32, 64, 128]},
     "epochs": 80,
@@ -84,11 +76,17 @@ def _subject(context: StudyContext) -> Subject | None:
         context.note(QUICK_NOTE)
     if context.open(name, **options) is None:
         return None
-    settings = context.pick(_QUICK, _PAPER)
-    found = iter(context.runs(_sweep(context, {"name": name, **options}, settings)))
-    seeds = context.seed_list(*SEEDS)
-    pairs = itertools.product(PRIORS, context.pick(*ALPHAS))
-    return Subject(title, settings["held_out"], {pair: list(itertools.islice(found, len(seeds))) for pair in pairs})
+    settings, alphas = context.pick(_QUICK, _PAPER), context.pick(*ALPHAS)
+    sweep = Sweep(
+        {"name": name, **options},
+        {**settings, "likelihood": {"name": "laplace", "scale": 0.1}, "optimiser": "amsgrad", "monitor_every": 0},
+        {"latents": context.pick(10, 50), "learning_rate": context.pick(3e-3, 5e-4)},
+        {"name": "decomposition", "beta": 1.0, "divergence": "mmd"},
+        {"prior": list(PRIORS.values()), "objective.alpha": list(alphas), "seed": context.seed_list(*SEEDS)},
+        MeasurementSpec(items=1000),
+    )
+    runs = grouped(itertools.product(PRIORS, alphas), context.runs(sweep))
+    return Subject(title, settings["held_out"], runs)
 
 
 def _codes(run: Run, data: Dataset, device: str, held_out: int) -> Representation:
@@ -96,44 +94,19 @@ def _codes(run: Run, data: Dataset, device: str, held_out: int) -> Representatio
     return encode(run.model, data.split(held_out, 0)[1].to(device), device=device, progress=False)
 
 
-def _sweep(context: StudyContext, source: Mapping[str, object], settings: Mapping[str, object]) -> Sweep:
-    return Sweep(
-        dict(source),
-        {**settings, "likelihood": {"name": "laplace", "scale": 0.1}, "optimiser": "amsgrad", "monitor_every": 0},
-        {"latents": context.pick(10, 50), "learning_rate": context.pick(3e-3, 5e-4)},
-        {"name": "decomposition", "beta": 1.0, "divergence": "mmd"},
-        {
-            "prior": list(PRIORS.values()),
-            "objective.alpha": list(context.pick(*ALPHAS)),
-            "seed": context.seed_list(*SEEDS),
-        },
-        MeasurementSpec(items=1000),
-    )
-
-
-def _against_alpha(context: StudyContext) -> Findings:
+def figure4(context: StudyContext) -> Findings:
     """Figure 4: sparsity, log-likelihood and divergence of held-out images against alpha."""
     subject = _subject(context)
     if subject is None:
         return Findings(())
-    wanted = Measurement("sparsity", _sparsity, {"held_out": subject.held_out})
-    asked = {pair: context.measured(runs, wanted) for pair, runs in subject.runs.items()}
+    asked = context.measured_by(subject.runs, Measurement("sparsity", _sparsity, {"held_out": subject.held_out}))
     cells: list[Cell] = []
     for (prior, alpha), values in asked.items():
-        of = {"data": subject.title, "prior": prior, "alpha": alpha}
-        cells += [Cell.over({**of, "measure": name}, [one[name] for one in values]) for name in MEASURES]
-    rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
+        cells += measure_cells({"data": subject.title, "prior": prior, "alpha": alpha}, values, MEASURES)
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEASURES.items())
-    chart = Lines(
-        f"Sparsity, reconstruction and divergence against alpha, {subject.title}",
-        f"Bars are standard deviations over seeds. {meanings}.",
-        rows,
-        x="alpha",
-        y="value",
-        by="prior",
-        panel="measure",
-    )
-    return Findings(tuple(cells), (chart,))
+    title = f"Sparsity, reconstruction and divergence against alpha, {subject.title}"
+    sentence = f"Bars are standard deviations over seeds. {meanings}."
+    return Findings(tuple(cells), (Lines(title, sentence, cell_rows(cells), "alpha", "value", "prior", "measure"),))
 
 
 def _sparsity(run: Run, data: Dataset, device: str, held_out: int) -> dict[str, float]:
@@ -142,7 +115,7 @@ def _sparsity(run: Run, data: Dataset, device: str, held_out: int) -> dict[str, 
     return dict(zip(MEASURES, values, strict=True))
 
 
-def _by_class(context: StudyContext) -> Findings:
+def figure5(context: StudyContext) -> Findings:
     """Figure 5: the mean magnitude of each latent in each class, and items moved along a latent that they use."""
     subject = _subject(context)
     if subject is None:
@@ -150,30 +123,25 @@ def _by_class(context: StudyContext) -> Findings:
     alpha, first = max(context.pick(*ALPHAS)), next(iter(PRIORS))
     names, options = CLASSES[subject.title], {"held_out": subject.held_out}
     wanted = Measurement("class-activation", _activation, options)
-    asked = {prior: context.measured(subject.runs[prior, alpha], wanted) for prior in PRIORS}
+    asked = context.measured_by({prior: subject.runs[prior, alpha] for prior in PRIORS}, wanted)
     chosen = {**options, "classes": [names.index(name) for name in CHOSEN[subject.title]]}
     moved = context.measured(subject.runs[first, alpha][:1], Measurement("moved-items", _moved, chosen))
     cells: list[Cell] = []
-    charts: list[Chart] = []
+    charts: list[Matrix] = []
     for prior, values in asked.items():
         of = {"data": subject.title, "prior": prior, "alpha": alpha, "measure": "sparsity of a class' magnitudes"}
         by_class = zip(*(one["by_class"] for one in values), strict=True)
         cells += [Cell.over({**of, "class": name}, own) for name, own in zip(names, by_class, strict=True)]
         cells.append(Cell.over({**of, "class": "mean"}, [one["score"] for one in values]))
-        magnitudes = np.array(values[0]["matrix"])
-        charts.append(
-            Matrix(
-                f"Mean magnitude of latents by class, {prior}, {subject.title}",
-                f"alpha {alpha:g}, beta 1, the first seed; each latent over its standard deviation.",
-                magnitudes.T,
-                names,
-                [str(latent) for latent in values[0]["latents"]],
-                "magnitude",
-                largest=float(magnitudes.max()),
-            )
-        )
-    charts.append(_pictures(subject.title, first, names, moved))
-    return Findings(tuple(cells), tuple(charts))
+        magnitudes, latents = np.array(values[0]["matrix"]), [str(latent) for latent in values[0]["latents"]]
+        title = f"Mean magnitude of latents by class, {prior}, {subject.title}"
+        sentence = f"alpha {alpha:g}, beta 1, the first seed; each latent over its standard deviation."
+        largest = float(magnitudes.max())
+        charts.append(Matrix(title, sentence, magnitudes.T, names, latents, "magnitude", largest))
+    title = f"Items moved along the latent that they use most, {first}, {subject.title}"
+    sentence = "From the item's own value z on the left to z + sign(z) on the right, all other latents held."
+    strips = [(f"class {names[one['class']]}, latent {one['latent']}", images(one["items"])) for one in moved[0]]
+    return Findings(tuple(cells), (*charts, Pictures(title, sentence, strips)))
 
 
 def _activation(run: Run, data: Dataset, device: str, held_out: int) -> JsonTable:
@@ -187,41 +155,29 @@ def _activation(run: Run, data: Dataset, device: str, held_out: int) -> JsonTabl
     }
 
 
-def _pictures(title: str, prior: str, names: Sequence[str], moved: Values) -> Pictures:
-    return Pictures(
-        f"Items moved along the latent that they use most, {prior}, {title}",
-        "From the item's own value z on the left to z + sign(z) on the right, all other latents held.",
-        [(f"class {names[one['class']]}, latent {one['latent']}", images(one["items"])) for one in moved[0]],
-    )
-
-
 def _moved(run: Run, data: Dataset, device: str, held_out: int, classes: list[int]) -> list[JsonTable]:
-    codes = _codes(run, data, device, held_out)
-    return [
-        {"class": label, "latent": latent, "items": pictures(items)}
-        for label, latent, items in _strips(run, codes, classes)
-    ]
-
-
-def _strips(run: Run, codes: Representation, classes: Sequence[int]) -> Iterator[tuple[int, int, Tensor]]:
     """For some classes the first item: its latent of the largest magnitude, interpolated (section 6.3)."""
+    codes = _codes(run, data, device, held_out)
     assert codes.labels is not None
     scaled = codes.mean / codes.mean.std(0)
+    strips = []
     for label in classes:
         place = int((codes.labels == label).nonzero()[0, 0])
         latent = int(scaled[place].abs().argmax())
         value = codes.mean[place, latent]
         values = torch.linspace(float(value), float(value + value.sign()), STEPS)
-        yield label, latent, traverse(run.model, codes.mean[place], latent, values.tolist())
+        items = traverse(run.model, codes.mean[place], latent, values.tolist())
+        strips.append({"class": label, "latent": latent, "items": pictures(items)})
+    return strips
 
 
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "mathieu-figure4",
         f"{PAPER}, Figure 4",
         "What do a sparse prior and alpha do to sparsity, reconstruction and the match of codes and prior?",
         LEFT_OPEN,
-        _against_alpha,
+        figure4,
     ),
     Study(
         "mathieu-figure5",
@@ -231,6 +187,6 @@ STUDIES: tuple[Study, ...] = (
         "whose magnitude far exceeds sigma_0^2; here it is the item's largest, each over its standard deviation, and "
         "items are the first held-out ones of their class. The number for each class, Hoyer's measure of its mean "
         "magnitudes, is ours.",
-        _by_class,
+        figure5,
     ),
 )

@@ -13,16 +13,7 @@ from vaescope.runs import Run
 from vaescope.studies.charts import Pictures
 from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import images, pictures, regime
-from vaescope.studies.pastrana.runs import (
-    CHOSEN,
-    CONDITIONAL,
-    HISTORY,
-    PLAIN,
-    QUICK_CHOSEN,
-    Subject,
-    held_out_of,
-    of_images,
-)
+from vaescope.studies.pastrana.curves import CHOSEN, CONDITIONAL, HISTORY, PLAIN, QUICK_CHOSEN, Subject, of_images
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
@@ -37,14 +28,13 @@ PROPERTIES = ("line weight", "tilt", "width")
 def figure5(context: StudyContext, found: Subject) -> Findings:
     """Figure 5: one image of each digit as the beta-VAE decodes its mean code, for every weight of the KL."""
     groups = found.by_beta(context, PLAIN)
-    ends = {beta: context.measured(runs, HISTORY) for beta, runs in groups.items()}
-    decoded = {beta: context.measured(runs[:1], RECONSTRUCTIONS) for beta, runs in groups.items()}
+    ends = context.measured_by(groups, HISTORY)
+    decoded = context.measured_by({beta: runs[:1] for beta, runs in groups.items()}, RECONSTRUCTIONS)
     strips = [("original", images(decoded[1][0]["original"]))]
     cells = []
     for beta, values in ends.items():
         strips.append((f"beta = {found.weight(beta)}", images(decoded[beta][0]["decoded"])))
-        errors = [one["reconstruction"] for one in values]
-        cells.append(Cell.over({"data": found.label, "beta": found.weight(beta), "measure": "BCE"}, errors))
+        cells.append(Cell.over({**found.at(beta), "measure": "BCE"}, [one["reconstruction"] for one in values]))
     sentence = (
         "Source: the larger the weight of the KL, the blurrier the digits, until at 20 they cannot be identified."
     )
@@ -59,19 +49,19 @@ def figure1_and_8(context: StudyContext, found: Subject) -> Findings:
     asked: list[tuple[str, int, Values, Values, Values]] = []
     for model, beta in COMPARED:
         runs = found.by_beta(context, model)[beta]
-        measured = context.measured(runs, wanted), context.measured(runs, regime(items))
-        asked.append((model, beta, *measured, context.measured(runs[:1], TRAVERSALS)))
+        visible, types = context.measured(runs, wanted), context.measured(runs, regime(items))
+        asked.append((model, beta, visible, types, context.measured(runs[:1], TRAVERSALS)))
     model, beta = COMPARED[-1]
     digits = context.measured(found.by_beta(context, model)[beta][:1], ALL_DIGITS)
     charts, cells = [], []
     for model, beta, visible, types, moved in asked:
         of = {"data": found.label, "model": model, "beta": found.weight(beta)}
-        still = [one["still"] for one in visible]
-        cells.append(Cell.over({**of, "measure": "latents that change nothing"}, still))
-        cells.append(Cell.over({**of, "measure": "passive latents"}, [float(one["passive"] or 0) for one in types]))
-        for name in PROPERTIES:
-            best = [one["best"][name] for one in visible]
-            cells.append(Cell.over({**of, "measure": f"best correlation with {name}"}, best))
+        measures = {
+            "latents that change nothing": [one["still"] for one in visible],
+            "passive latents": [float(one["passive"] or 0) for one in types],
+            **{f"best correlation with {name}": [one["best"][name] for one in visible] for name in PROPERTIES},
+        }
+        cells += [Cell.over({**of, "measure": name}, values) for name, values in measures.items()]
         sentence = "Each row moves one latent from -5 to 5; rows that do not change are latents without a use."
         strips = [(f"z{at + 1}", images(one)) for at, one in enumerate(moved[0])]
         charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips))
@@ -81,10 +71,16 @@ def figure1_and_8(context: StudyContext, found: Subject) -> Findings:
     return Findings(tuple(cells), tuple(charts))
 
 
-def one_of_each(data: Dataset) -> Dataset:
-    """The first image of each digit."""
-    labels = torch.empty(0) if data.labels is None else data.labels
-    return Subset.of(data, torch.stack([(labels == digit).nonzero()[0, 0] for digit in range(DIGITS)]))
+def held_out_of(run: Run, data: Dataset) -> Dataset:
+    """The images that a run was not trained on."""
+    return data.split(run.configuration.split.held_out)[1]
+
+
+def examples_of(run: Run, data: Dataset) -> Dataset:
+    """The first image of each digit that a run was not trained on."""
+    held_out = held_out_of(run, data)
+    labels = torch.empty(0) if held_out.labels is None else held_out.labels
+    return Subset.of(held_out, torch.stack([(labels == digit).nonzero()[0, 0] for digit in range(DIGITS)]))
 
 
 def reconstructions(model: nn.Module, data: Dataset) -> Float[Tensor, "items ..."]:
@@ -123,19 +119,19 @@ def _moved(run: Run, examples: Dataset, digit: int) -> tuple[Traversal, ...]:
 
 def _reconstructions(run: Run, data: Dataset, device: str) -> JsonTable:
     """One image of each digit, and what the decoder makes of its mean code."""
-    examples = one_of_each(held_out_of(run, data))
+    examples = examples_of(run, data)
     original = examples.batch(torch.arange(len(examples)))
     return {"original": pictures(original), "decoded": pictures(reconstructions(run.model, examples))}
 
 
 def _traversals(run: Run, data: Dataset, device: str) -> list[JsonTable]:
     """Images of an 8 with each latent moved from -5 to 5."""
-    return [pictures(one.items) for one in _moved(run, one_of_each(held_out_of(run, data)), SHOWN)]
+    return [pictures(one.items) for one in _moved(run, examples_of(run, data), SHOWN)]
 
 
 def _all_digits(run: Run, data: Dataset, device: str) -> list[JsonTable]:
     """Figure 8: the latents that move an 8 most, at every digit."""
-    examples = one_of_each(held_out_of(run, data))
+    examples = examples_of(run, data)
     strongest = sorted(_moved(run, examples, SHOWN), key=motion, reverse=True)[:STRONGEST]
     latents = sorted(one.latent for one in strongest)
     found = []
@@ -155,9 +151,8 @@ def _properties(run: Run, data: Dataset, device: str, items: int) -> JsonTable:
 
     Correlations are among images of one digit, over all digits.
     """
-    held_out = held_out_of(run, data)
-    still = sum(motion(one) <= VISIBLE for one in _moved(run, one_of_each(held_out), SHOWN))
-    some = held_out.draw(items)
+    still = sum(motion(one) <= VISIBLE for one in _moved(run, examples_of(run, data), SHOWN))
+    some = held_out_of(run, data).draw(items)
     wanted = _within(properties(some.batch(torch.arange(len(some)))), some.labels)
     codes = _within(encode(run.model, some, progress=False).mean.double(), some.labels)
     best = np.abs(np.nan_to_num(_correlations(codes, wanted))).max(0)

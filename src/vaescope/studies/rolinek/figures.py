@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext, Values
+from vaescope.studies.context import StudyContext
 from vaescope.studies.results import JsonTable
-from vaescope.studies.rolinek.runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK, Task
+from vaescope.studies.rolinek.runs import DISENTANGLEMENT, DTO, FULL_SPRITES, LINEAR, PAPER, QUICK
 from vaescope.studies.rolinek.tables import CHOSEN
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
 from vaescope.sweeps import data_name
 
 RATIOS = (1.0, 1.2, 1.5, 2.0)
@@ -23,32 +21,24 @@ def figure4(context: StudyContext) -> Findings:
     one = context.pick(QUICK[LINEAR], PAPER[FULL_SPRITES])
     length, lengths = context.pick(("steps", [75, 150, 300, 600]), ("epochs", [10, 30, 50]))
     seeds = context.seed_list(*RESTARTS)
-    asked = {
-        f"{context.cut({length: taken}, data_name(one.source))[length]:g} {length}": context.measured(
-            context.runs(one.sweep({"seed": seeds}, **{length: taken})), one.scores(context)
-        )
-        for taken in lengths
-    }
+    runs = {}
+    for taken in lengths:
+        trained = f"{context.cut({length: taken}, data_name(one.source))[length]:g} {length}"
+        runs[trained] = context.runs(one.sweep({"seed": seeds}, **{length: taken}))
     points: list[JsonTable] = []
     cells: list[Cell] = []
-    for trained, values in asked.items():
+    for trained, values in context.measured_by(runs, one.scores(context)).items():
         points += [{**score, "length": trained} for score in values]
-        cells += _means({"data": one.label, "trained": trained}, values)
+        cells += measure_cells({"data": one.label, "trained": trained}, values)
     table = np.array([[point[DTO], point[DISENTANGLEMENT]] for point in points])
     correlation = float(np.corrcoef(table.T)[0, 1])
     of = {"data": one.label, "trained": "all", "measure": "correlation"}
     cells.append(Cell(of, correlation, None, len(points)) if np.isfinite(correlation) else Cell.over(of, [np.nan]))
+    title = f"Orthogonality and disentanglement on {one.label}"
+    sentence = "Source: the nearer a decoder is to orthogonal, the better disentangled are the latents."
+    y_title = "disentanglement score"
     chart = Lines(
-        f"Orthogonality and disentanglement on {one.label}",
-        "Source: the nearer a decoder is to orthogonal, the better disentangled are the latents.",
-        points,
-        x=DTO,
-        y=DISENTANGLEMENT,
-        by="length",
-        sd=None,
-        kind="points",
-        x_title=DTO,
-        y_title="disentanglement score",
+        title, sentence, points, DTO, DISENTANGLEMENT, "length", sd=None, kind="points", x_title=DTO, y_title=y_title
     )
     if context.is_quick:
         context.note(f"At quick scale the restarts are of {LINEAR}, not of dSprites.")
@@ -58,31 +48,19 @@ def figure4(context: StudyContext) -> Findings:
 def scales(context: StudyContext) -> Findings:
     """Supplement C: the linear set with its sides in the ratios 1, 1.2, 1.5 and 2; equal sides prefer no direction."""
     one = context.pick(QUICK, PAPER)[LINEAR]
-    asked = {ratio: _at_ratio(context, one, ratio) for ratio in RATIOS}
-    cells = [cell for ratio, values in asked.items() for cell in _means({"ratio": ratio}, values)]
-    rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells]
-    chart = Lines(
-        "The two sides of the data in other ratios",
-        "Source: directions are aligned where singular values differ. Ours: where two are equal, the decoder may "
-        "rotate.",
-        rows,
-        x="ratio",
-        y="value",
-        by="measure",
-        x_title="longer side / shorter side",
-        y_title="DtO and disentanglement score",
-    )
-    return Findings(tuple(cells), (chart,))
-
-
-def _at_ratio(context: StudyContext, one: Task, ratio: float) -> Values:
     given = one.source if isinstance(one.source, dict) else {"name": one.source}
-    sweep = one.sweep({"seed": context.seed_list(*RESTARTS)}, {**given, "ratio": ratio})
-    return context.measured(context.runs(sweep), one.scores(context))
-
-
-def _means(of: JsonTable, found: Sequence[dict[str, float]]) -> list[Cell]:
-    return [Cell.over({**of, "measure": measure}, [score[measure] for score in found]) for measure in found[0]]
+    seeds = context.seed_list(*RESTARTS)
+    runs = {ratio: context.runs(one.sweep({"seed": seeds}, {**given, "ratio": ratio})) for ratio in RATIOS}
+    asked = context.measured_by(runs, one.scores(context))
+    cells = [cell for ratio, values in asked.items() for cell in measure_cells({"ratio": ratio}, values)]
+    title = "The two sides of the data in other ratios"
+    sentence = (
+        "Source: directions are aligned where singular values differ. Ours: where two are equal, the decoder may "
+        "rotate."
+    )
+    rows, x_title, y_title = cell_rows(cells), "longer side / shorter side", "DtO and disentanglement score"
+    chart = Lines(title, sentence, rows, "ratio", "value", by="measure", x_title=x_title, y_title=y_title)
+    return Findings(tuple(cells), (chart,))
 
 
 STUDIES = (

@@ -14,7 +14,7 @@ from vaescope.encoding import distance_to_orthogonality, encode
 from vaescope.errors import DataError
 from vaescope.metrics import neighbours
 from vaescope.runs import MeasurementSpec, Run
-from vaescope.studies.context import Measurement, StudyContext, StudyRun
+from vaescope.studies.context import Measurement, StudyContext, StudyRun, grouped
 from vaescope.studies.results import JsonTable
 from vaescope.sweeps import Sweep
 
@@ -29,8 +29,6 @@ GROUPS: tuple[tuple[tuple[str, ...], JsonTable], ...] = (
 SEEDS = 2, 10
 JACOBIANS = 100, 1000  # items at which DtO is taken
 DTO, DISENTANGLEMENT = "DtO", "Disent."
-SQUARE = (True, True)
-SPRITES = (False, True, True, True, True)  # the shape is a class
 
 
 @dataclass(frozen=True)
@@ -70,38 +68,33 @@ class Task:
 
     def runs(self, context: StudyContext) -> dict[str, list[StudyRun]]:
         """The runs of every model that is compared, one for each seed."""
-        seeds = context.seed_list(*SEEDS)
         found: dict[str, list[StudyRun]] = {}
         for together, settings in GROUPS:
             models = [model for model in together if model in self.models]
             betas = [1.0 if model == VAE else self.beta for model in models]
             if models:
-                runs = context.runs(self.sweep({"objective.beta": betas, "seed": seeds}, **settings))
-                found |= {model: runs[len(seeds) * at :][: len(seeds)] for at, model in enumerate(models)}
+                grid: dict[str, Sequence[object]] = {"objective.beta": betas, "seed": context.seed_list(*SEEDS)}
+                found |= grouped(models, context.runs(self.sweep(grid, **settings)))
         return {model: found[model] for model in self.models}
 
     def with_bernoulli(self) -> Task:
         """The same task with Bernoulli pixels in place of the squared error."""
         return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
 
-    def in_regime(self, context: StudyContext, sizes: Sequence[int]) -> list[list[StudyRun]]:
-        """The runs of the study of the regime for each number of latents, one for each seed."""
-        seeds = context.seed_list(*SEEDS)
+    def in_regime(self, context: StudyContext, sizes: Mapping[str, int]) -> dict[str, list[StudyRun]]:
+        """The runs of the study of the regime, one for each seed, by what each number of latents is called."""
+        latents, seeds = list(sizes.values()), context.seed_list(*SEEDS)
         grid: dict[str, Sequence[object]] = {
             "objective.beta": [self.regime_beta],
-            "latents": list(sizes),
+            "latents": latents,
             "seed": seeds,
         }
-        runs = context.runs(self.sweep(grid))
-        return [runs[len(seeds) * at :][: len(seeds)] for at in range(len(sizes))]
+        return grouped(sizes, context.runs(self.sweep(grid)))
 
     def scores(self, context: StudyContext) -> Measurement:
         """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1), of held-out items."""
-        options = {
-            "items": context.pick(1000, 5000),
-            "jacobians": context.pick(*JACOBIANS),
-            "continuous": list(self.continuous),
-        }
+        items, jacobians = context.pick(1000, 5000), context.pick(*JACOBIANS)
+        options = {"items": items, "jacobians": jacobians, "continuous": list(self.continuous)}
         return Measurement("orthogonality", _scores, options)
 
 
@@ -173,107 +166,98 @@ def _mlp(encoder: tuple[int, ...], decoder: tuple[int, ...], activation: str = "
 
 LINEAR, NONLINEAR, MNIST, FASHION = "Synth. Lin.", "Synth. Non-Lin.", "MNIST", "fMNIST"
 FULL_SPRITES, SMALL_SPRITES, DIGITS = "dSprites", "dSprites (small)", "Digits"
-_FACTORED, _PLAIN = (BETA_VAE, AE, SIGMA), (VAE, AE, SIGMA)
-_ALL_MNIST, _ALL_FASHION = {"name": "mnist", "part": "all"}, {"name": "fashion-mnist", "part": "all"}
-_PICTURES: JsonTable = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
-_FEW = {"items": 5000}
 
 
 def _by_label(*given: Task) -> dict[str, Task]:
     return {one.label: one for one in given}
 
 
-PAPER = _by_label(
-    Task(
-        FULL_SPRITES,
-        "dsprites",
-        (BETA_VAE, VAE, AE, SIGMA),
-        5,
-        1e-2,
-        4.0,
-        4.0,
-        _looked_at(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
-        SPRITES,
-    ),
-    Task(
-        LINEAR,
-        "synthetic-linear",
-        _FACTORED,
-        2,
-        1e-3,
-        1e-4,
-        1e-4,
-        _looked_at(500, 0.2, net="affine", epochs=600),
-        SQUARE,
-    ),
-    Task(
-        NONLINEAR,
-        "synthetic-nonlinear",
-        _FACTORED,
-        2,
-        1e-3,
-        1e-3,
-        1e-3,
-        _looked_at(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
-        SQUARE,
-    ),
-    Task(MNIST, _ALL_MNIST, _PLAIN, 6, 1e-2, 1.0, 1.0, _looked_at(500, 10_000, epochs=400, **_PICTURES)),
-    Task(FASHION, _ALL_FASHION, _PLAIN, 6, 1e-2, 1.0, 1.0, _looked_at(500, 10_000, epochs=500, **_PICTURES)),
+_SPRITES = Task(
+    FULL_SPRITES,
+    "dsprites",
+    models=(BETA_VAE, VAE, AE, SIGMA),
+    latents=5,
+    rate=1e-2,
+    beta=4.0,
+    regime_beta=4.0,
+    settings=_looked_at(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
+    continuous=(False, True, True, True, True),  # the shape is a class
 )
+_LINEAR = Task(
+    LINEAR,
+    "synthetic-linear",
+    models=(BETA_VAE, AE, SIGMA),
+    latents=2,
+    rate=1e-3,
+    beta=1e-4,
+    regime_beta=1e-4,
+    settings=_looked_at(500, 0.2, net="affine", epochs=600),
+    continuous=(True, True),
+)
+_NONLINEAR = replace(
+    _LINEAR,
+    label=NONLINEAR,
+    source="synthetic-nonlinear",
+    beta=1e-3,
+    regime_beta=1e-3,
+    settings=_looked_at(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
+)
+_PICTURES: JsonTable = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
+_MNIST = Task(
+    MNIST,
+    {"name": "mnist", "part": "all"},
+    models=(VAE, AE, SIGMA),
+    latents=6,
+    rate=1e-2,
+    beta=1.0,
+    regime_beta=1.0,
+    settings=_looked_at(500, 10_000, epochs=400, **_PICTURES),
+)
+_FASHION = replace(
+    _MNIST,
+    label=FASHION,
+    source={"name": "fashion-mnist", "part": "all"},
+    settings=_looked_at(500, 10_000, epochs=500, **_PICTURES),
+)
+PAPER = _by_label(_SPRITES, _LINEAR, _NONLINEAR, _MNIST, _FASHION)
 # Short training on few items finds the orthogonal decoder only with more weight on the rate, which is what favours it,
 # and the regime, which is about small variances, only with less.
+_QUICK_MNIST = replace(
+    _MNIST,
+    rate=3e-2,
+    regime_beta=0.1,
+    settings=_looked_at(20, 10_000, net=_mlp((48,), (48, 48)), optimiser="adagrad", steps=160),
+)
 QUICK = _by_label(
-    Task(
-        SMALL_SPRITES,
-        "dsprites-small",
-        (),
-        5,
-        3e-2,
-        4.0,
-        0.3,
-        _looked_at(20, 0.2, net=_mlp((10,), (10,)), optimiser="adagrad", batch=32, steps=160),
-        SPRITES,
+    replace(
+        _SPRITES,
+        label=SMALL_SPRITES,
+        source="dsprites-small",
+        models=(),
+        rate=3e-2,
+        regime_beta=0.3,
+        settings=_looked_at(20, 0.2, net=_mlp((10,), (10,)), optimiser="adagrad", batch=32, steps=160),
     ),
-    Task(
-        LINEAR,
-        {"name": "synthetic-linear", **_FEW},
-        _FACTORED,
-        2,
-        5e-2,
-        1e-1,
-        1e-2,
-        _looked_at(50, 0.2, net="affine", steps=600),
-        SQUARE,
+    replace(
+        _LINEAR,
+        source={"name": "synthetic-linear", "items": 5000},
+        rate=5e-2,
+        beta=1e-1,
+        regime_beta=1e-2,
+        settings=_looked_at(50, 0.2, net="affine", steps=600),
     ),
-    Task(
-        NONLINEAR,
-        {"name": "synthetic-nonlinear", **_FEW},
-        _FACTORED,
-        2,
-        1e-2,
-        3e-2,
-        1e-3,
-        _looked_at(50, 0.2, net=_mlp((20, 10), (20, 10), "tanh"), steps=400),
-        SQUARE,
+    replace(
+        _NONLINEAR,
+        source={"name": "synthetic-nonlinear", "items": 5000},
+        rate=1e-2,
+        beta=3e-2,
+        settings=_looked_at(50, 0.2, net=_mlp((20, 10), (20, 10), "tanh"), steps=400),
     ),
-    Task(
-        MNIST,
-        _ALL_MNIST,
-        _PLAIN,
-        6,
-        3e-2,
-        1.0,
-        0.1,
-        _looked_at(20, 10_000, net=_mlp((48,), (48, 48)), optimiser="adagrad", steps=160),
-    ),
-    Task(
-        DIGITS,
-        "digits",
-        _PLAIN,
-        6,
-        3e-2,
-        1.0,
-        0.1,
-        _looked_at(20, 0.2, 0.15, net=_mlp((64,), (64, 64)), optimiser="adagrad", steps=200),
+    _QUICK_MNIST,
+    replace(
+        _QUICK_MNIST,
+        label=DIGITS,
+        source="digits",
+        settings=_looked_at(20, 0.2, 0.15, net=_mlp((64,), (64, 64)), optimiser="adagrad", steps=200),
     ),
 )

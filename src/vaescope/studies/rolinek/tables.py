@@ -8,10 +8,10 @@ from statistics import fmean
 from vaescope.metrics import random_decoder_baseline
 from vaescope.regime import share_below
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import StudyContext, Values
+from vaescope.studies.context import StudyContext, StudyRun, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.rolinek.runs import BERNOULLI, DELTA_KL, DISENTANGLEMENT, DTO, RANDOM, Task, tasks
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows
 
 HIGH = 10  # latents of the second column of Table 1
 DRAWS = 500  # random decoders
@@ -31,40 +31,32 @@ CHOSEN = (
 
 def table1(context: StudyContext) -> Findings:
     """Table 1: the percentage of training in which Delta_KL (eq. 30) stays below 3% until the end."""
-    asked: list[tuple[Task, str, Values]] = []
-    limits: dict[str, int] = {}
+    asked: list[tuple[str, int, dict[str, Values]]] = []
     for one in tasks(context):
         data = context.dataset(one.source)
-        most = limits[one.label] = min(HIGH, data.dimensions)
+        most = min(HIGH, data.dimensions)
         variants = [(one, "")]
         if not context.is_quick and data.is_image:
             variants.append((one.with_bernoulli(), BERNOULLI))
+        runs: dict[str, list[StudyRun]] = {}
         for task, words in variants:
-            models = (f"{OWN}{words}", f"beta-VAE ({most}){words}")
-            for model, runs in zip(models, task.in_regime(context, (one.latents, most)), strict=True):
-                asked.append((one, model, context.measured(runs, DELTA_KL)))
+            sizes = {f"{OWN}{words}": one.latents, f"beta-VAE ({most}){words}": most}
+            runs |= task.in_regime(context, sizes)
+        asked.append((one.label, most, context.measured_by(runs, DELTA_KL)))
     cells: list[Cell] = []
     curves: list[JsonTable] = []
-    for label, most in limits.items():
-        for one, model, values in asked:
-            if one.label == label:
-                shares = [share_in_regime(value) for value in values.finished]
-                cells.append(Cell.over({"data": label, "model": model}, shares, values.diverged))
-                curves += _curve(label, model, values.finished)
+    for label, most, found in asked:
+        for model, values in found.items():
+            shares = [share_in_regime(value) for value in values.finished]
+            cells.append(Cell.over({"data": label, "model": model}, shares, values.diverged))
+            curves += _curve(label, model, values.finished)
         if most < HIGH:
             reason = f"a model may not have more latents than the data have dimensions, which is {most}"
             cells.append(Cell({"data": label, "model": MANY}, None, None, 0, f"not trained: {reason}"))
-    chart = Lines(
-        "Relative error of the regime's KL during training",
-        "Source: after the beginning the KL of active latents without their variances is nearly all of it.",
-        curves,
-        x="share of training",
-        y="Delta_KL",
-        by="data",
-        panel="model",
-        y_title="Delta_KL",
-        log_y=True,
-    )
+    title = "Relative error of the regime's KL during training"
+    sentence = "Source: after the beginning the KL of active latents without their variances is nearly all of it."
+    x, y = "share of training", "Delta_KL"
+    chart = Lines(title, sentence, curves, x, y, by="data", panel="model", y_title=y, log_y=True)
     return Findings(tuple(cells), (chart,))
 
 
@@ -84,45 +76,38 @@ def _curve(label: str, model: str, values: Sequence[JsonTable]) -> list[JsonTabl
 
 def table2(context: StudyContext) -> Findings:
     """Table 2: DtO (eq. 29) and the disentanglement score of every model and data set, and DtO of random decoders."""
-    asked = [(one, _asked(context, one)) for one in tasks(context) if one.models]
+    asked = [
+        (one, context.measured_by(_compared_runs(context, one), one.scores(context)))
+        for one in tasks(context)
+        if one.models
+    ]
     cells = [cell for one, found in asked for cell in _cells(context, one, found)]
-    measured = [cell for cell in cells if cell.value is not None]
-    rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in measured]
-    distances = [row for row in rows if row["measure"] == DTO]
-    scores = [row for row in rows if row["measure"] != DTO]
-    charts = (
-        Lines(
+    rows = cell_rows(cell for cell in cells if cell.value is not None)
+    figures = (
+        (
             "Distance to orthogonality",
             "Source: models with a diagonal posterior have decoders nearer to orthogonal than those that may rotate.",
-            distances,
-            x="model",
-            y="value",
-            panel="data",
-            kind="bars",
-            y_title=DTO,
+            DTO,
         ),
-        Lines(
+        (
             "Disentanglement score",
             "Source: where latents lie along orthogonal directions, each is about one factor.",
-            scores,
-            x="model",
-            y="value",
-            panel="data",
-            kind="bars",
-            y_title="score",
+            "score",
         ),
     )
-    return Findings(tuple(cells), charts)
+    charts = []
+    for title, sentence, name in figures:
+        own = [row for row in rows if (row["measure"] == DTO) == (name == DTO)]
+        charts.append(Lines(title, sentence, own, x="model", y="value", panel="data", kind="bars", y_title=name))
+    return Findings(tuple(cells), tuple(charts))
 
 
-def _asked(context: StudyContext, one: Task) -> dict[str, Values]:
-    """The scores of every model of one data set."""
-    wanted = one.scores(context)
-    found = {model: context.measured(runs, wanted) for model, runs in one.runs(context).items()}
+def _compared_runs(context: StudyContext, one: Task) -> dict[str, list[StudyRun]]:
+    """The runs of every model of one data set; images have Bernoulli pixels too at paper scale."""
+    runs = one.runs(context)
     if not context.is_quick and context.dataset(one.source).is_image:
-        (runs,) = one.with_bernoulli().in_regime(context, (one.latents,))
-        found[f"{one.models[0]}{BERNOULLI}"] = context.measured(runs, wanted)
-    return found
+        runs |= one.with_bernoulli().in_regime(context, {f"{one.models[0]}{BERNOULLI}": one.latents})
+    return runs
 
 
 def _cells(context: StudyContext, one: Task, found: dict[str, Values]) -> list[Cell]:

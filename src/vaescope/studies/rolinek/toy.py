@@ -30,16 +30,10 @@ def toy(context: StudyContext) -> Findings:
             {"degrees": degrees, "of": COST, "value": _cost(decoder)},
             {"degrees": degrees, "of": "DtO", "value": _distance(decoder)},
         ]
-    chart = Lines(
-        "What a rotation of the code costs",
-        "Source: noise costs least where the columns of the decoder are orthogonal.",
-        rows,
-        x="degrees",
-        y="value",
-        panel="of",
-        sd=None,
-        x_title="degrees from the orthogonal decoder",
-    )
+    title = "What a rotation of the code costs"
+    sentence = "Source: noise costs least where the columns of the decoder are orthogonal."
+    x_title = "degrees from the orthogonal decoder"
+    chart = Lines(title, sentence, rows, "degrees", "value", panel="of", sd=None, x_title=x_title)
     return Findings(tuple(cells), (chart,))
 
 

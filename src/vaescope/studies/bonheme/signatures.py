@@ -14,7 +14,7 @@ from vaescope.regime import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
 from vaescope.studies.bonheme.settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
-from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values
+from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values, quick_training
 from vaescope.studies.measurements import histogram
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
@@ -22,14 +22,7 @@ from vaescope.sweeps import Sweep
 
 PRIORS = {"0": False, "learned": True}
 SHEET: JsonTable = {"name": "synthetic-nonlinear", "items": 4000}
-QUICK: JsonTable = {
-    "net": {"name": "mlp", "encoder_widths": [32, 32], "decoder_widths": [32, 32]},
-    "likelihood": {"name": "gaussian", "variance": 0.001},
-    "monitor_every": 0,
-    "steps": 600,
-    "log_every": 600,
-    "evaluate_every": 600,
-}
+QUICK = quick_training([32, 32], 600, likelihood={"name": "gaussian", "variance": 0.001}, monitor_every=0)
 MEASURES = (
     "squared mean",
     "variance",
@@ -60,7 +53,7 @@ def signature(codes: Representation, latent: int) -> dict[str, float]:
 
 def signatures(context: StudyContext) -> Findings:
     """Figures 5.1 to 5.4: posterior and prior of passive and of active latents, the prior's mean fixed or learned."""
-    asked = {prior: context.measured(_runs(context, learned), SIGNATURES) for prior, learned in PRIORS.items()}
+    asked = context.measured_by({prior: _runs(context, learned) for prior, learned in PRIORS.items()}, SIGNATURES)
     cells: list[Cell] = []
     charts: list[Histograms] = []
     for prior, found in asked.items():
@@ -89,21 +82,21 @@ def _runs(context: StudyContext, learned: bool) -> list[StudyRun]:
 def _signatures(run: Run, data: Dataset, device: str) -> JsonTable:
     """Types and signatures of all latents, and histograms of the clearest passive and active one."""
     codes = codes_of(run, data, device)
-    types = types_of(codes)
-    found: JsonTable = {
-        "types": list(types),
-        "signatures": [signature(codes, place) for place in range(len(types))],
+    types, (prior_mean, prior_variance) = types_of(codes), _prior(codes)
+    numbers = [signature(codes, place) for place in range(len(types))]
+    parts = {
+        "posterior mean": codes.mean,
+        "posterior variance": codes.variance,
+        "prior mean": prior_mean,
+        "prior variance": prior_variance,
     }
+    found: JsonTable = {"types": list(types), "signatures": numbers}
     for kind in (PASSIVE, ACTIVE):
         if kind in types:
-            place = _clearest(codes, types, kind)
-            prior_mean, prior_variance = _prior(codes)
-            parts = {
-                "posterior mean": codes.mean,
-                "posterior variance": codes.variance,
-                "prior mean": prior_mean,
-                "prior variance": prior_variance,
-            }
+            # The variance is nearest to the prior's, or farthest from it if the latent is to be active.
+            clearest = max if kind == PASSIVE else min
+            own = [place for place, one in enumerate(types) if one == kind]
+            place = clearest(own, key=lambda place: numbers[place]["variance over prior's"])
             found[kind] = {"latent": place, **{name: histogram(table[:, place]) for name, table in parts.items()}}
     return found
 
@@ -126,13 +119,11 @@ def _histograms(found: Values, prior: str) -> list[Histograms]:
     charts = []
     for kind in (PASSIVE, ACTIVE):
         one = next((one[kind] for one in found if kind in one), None)
-        if one is None:
-            continue
-        groups = {name: (one[name]["edges"], one[name]["counts"]) for name in names}
-        title = (
-            f"Figure {figures[prior, kind]}: {kind} latent {one['latent']} of an identifiable VAE, prior's mean {prior}"
-        )
-        charts.append(Histograms(title, "How its numbers are spread over the items.", groups))
+        if one is not None:
+            groups = {name: (one[name]["edges"], one[name]["counts"]) for name in names}
+            which = f"{kind} latent {one['latent']} of an identifiable VAE, prior's mean {prior}"
+            title = f"Figure {figures[prior, kind]}: {which}"
+            charts.append(Histograms(title, "How its numbers are spread over the items.", groups))
     return charts
 
 
@@ -142,14 +133,7 @@ def _prior(codes: Representation) -> tuple[Tensor, Tensor]:
     return codes.prior
 
 
-def _clearest(codes: Representation, types: tuple[str, ...], kind: str) -> int:
-    """The latent of a type whose variance is nearest to its prior's, or farthest from it if it is to be active."""
-    own = [place for place, one in enumerate(types) if one == kind]
-    ratio = {place: signature(codes, place)["variance over prior's"] for place in own}
-    return max(own, key=lambda place: ratio[place] if kind == PASSIVE else -ratio[place])
-
-
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "bonheme-chapter5",
         f"{THESIS}, figures 5.1 to 5.4",

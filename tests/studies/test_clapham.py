@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from quick import found_once
+from quick import Quick
 
 from vaescope.runs.options import FitOptions
-from vaescope.studies import Findings, Histograms, Matrix, StudyContext, StudySettings
-from vaescope.studies.clapham.codes import MEASURES, Latent, typical
-from vaescope.studies.clapham.codes import STUDIES as CODES
-from vaescope.studies.clapham.collapse import STUDIES as COLLAPSE
-from vaescope.studies.clapham.runs import QUICK_NOTE, asked_runs, sweep, tasks
+from vaescope.studies import Histograms, Matrix, StudyContext, StudySettings, clapham
+from vaescope.studies.clapham import MEASURES, QUICK_NOTE, Latent, asked_runs, sweep, tasks, typical
 
-STUDIES = {study.name: study for study in (*COLLAPSE, *CODES)}
+STUDIES = {study.name: study for study in clapham.STUDIES}
 BETAS = (0.05, 0.1, 0.5, 1.0, 2.0, 2.5, 3.0)
-
-Work = Callable[[str], Findings]
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
-    """The findings of a study by its name; all share the runs that the first one trains."""
-    runs = tmp_path_factory.mktemp("clapham")
-    settings = StudySettings(runs=runs, device="cpu", progress=False, engine_options={"workers": 1})
-    return lambda name: found_once(STUDIES[name], settings)
-
-
-def values(findings: Findings, **of: str) -> list[float]:
-    """The values of the cells that are of all this, in their order."""
-    cells = [cell for cell in findings.cells if all(cell.of[name] == value for name, value in of.items())]
-    return [math.nan if cell.value is None else cell.value for cell in cells]
 
 
 def latent(kind: str, beta: float, rate: float = 1.0, spread: float = 0.1) -> Latent:
@@ -55,11 +34,11 @@ def test_what_the_paper_leaves_open_is_said_in_every_study() -> None:
 
 
 @pytest.mark.slow
-def test_the_divergence_falls_as_beta_grows_in_both_models(work: Work) -> None:
-    findings = work("clapham-figure3")
+def test_the_divergence_falls_as_beta_grows_in_both_models(quick: Quick) -> None:
+    findings = quick("clapham-figure3")
     assert findings.notes == (QUICK_NOTE,)
     for model in ("VAE", "VGON"):
-        found = values(findings, model=model)
+        found = quick.values("clapham-figure3", model=model)
         assert len(found) == len(BETAS)
         assert found == sorted(found, reverse=True)
         assert found[0] > 5
@@ -67,10 +46,12 @@ def test_the_divergence_falls_as_beta_grows_in_both_models(work: Work) -> None:
 
 
 @pytest.mark.slow
-def test_latents_go_from_active_to_passive_in_both_models(work: Work) -> None:
-    findings = work("clapham-figure4-5")
+def test_latents_go_from_active_to_passive_in_both_models(quick: Quick) -> None:
+    findings = quick("clapham-figure4-5")
     for model in ("VAE", "VGON"):
-        active, mixed, passive = (values(findings, model=model, type=kind) for kind in ("active", "mixed", "passive"))
+        active, mixed, passive = (
+            quick.values("clapham-figure4-5", model=model, type=kind) for kind in ("active", "mixed", "passive")
+        )
         assert [sum(three) for three in zip(active, mixed, passive, strict=True)] == [8] * len(BETAS)
         assert active[0] > active[-1] == 0
         assert passive[0] == 0
@@ -79,11 +60,11 @@ def test_latents_go_from_active_to_passive_in_both_models(work: Work) -> None:
 
 
 @pytest.mark.slow
-def test_typical_latents_look_as_their_type_says(work: Work) -> None:
-    findings = work("clapham-figure6-9")
+def test_typical_latents_look_as_their_type_says(quick: Quick) -> None:
+    findings = quick("clapham-figure6-9")
     for model in ("VAE", "VGON"):
         active, passive = (
-            dict(zip(MEASURES, values(findings, model=model, latent=kind), strict=True))
+            dict(zip(MEASURES, quick.values("clapham-figure6-9", model=model, latent=kind), strict=True))
             for kind in ("active", "passive")
         )
         assert active["mean of variances"] < 0.1
@@ -98,12 +79,12 @@ def test_typical_latents_look_as_their_type_says(work: Work) -> None:
 
 
 @pytest.mark.slow
-def test_mean_codes_are_similar_and_those_of_near_betas_more_so(work: Work) -> None:
-    findings = work("clapham-figure10-14")
+def test_mean_codes_are_similar_and_those_of_near_betas_more_so(quick: Quick) -> None:
+    findings = quick("clapham-figure10-14")
     assert len(findings.cells) == 2 * 3 * len(BETAS) ** 2
     assert all(cell.value is not None and 0 <= cell.value <= 1 for cell in findings.cells)
     near, far = (
-        values(findings, models="VAE", representation="mean", beta="0.05", **{"other beta": beta})[0]
+        quick.values("clapham-figure10-14", models="VAE", representation="mean", beta="0.05", **{"other beta": beta})[0]
         for beta in ("0.1", "3")
     )
     assert near > 0.9 > far

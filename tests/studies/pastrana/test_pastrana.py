@@ -9,21 +9,15 @@ import pytest
 import torch
 from quick import Quick
 
+from vaescope.studies import pastrana
 from vaescope.studies.charts import Lines, Pictures
 from vaescope.studies.context import StudyContext, StudySettings
-from vaescope.studies.pastrana.curves import STUDIES as CURVES
-from vaescope.studies.pastrana.pictures import STUDIES as PICTURES
+from vaescope.studies.pastrana.curves import subject
 from vaescope.studies.pastrana.pictures import properties
-from vaescope.studies.pastrana.runs import subject
 from vaescope.studies.published import published_cells
 from vaescope.studies.study import Reproduction
 
-STUDIES = {study.name: study for study in (*CURVES, *PICTURES)}
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    return Quick(tmp_path_factory.mktemp("runs"))
+STUDIES = {study.name: study for study in pastrana.STUDIES}
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vaescope.studies import Findings, Study, StudyContext, StudySettings
-from vaescope.studies.bonheme.chapter8.search import (
+from vaescope.studies.bonheme.search import (
     CELEBA,
     DSPRITES,
     MINUTES,

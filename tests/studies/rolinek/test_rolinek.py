@@ -13,24 +13,17 @@ from vaescope.data import open_dataset
 from vaescope.errors import DataError
 from vaescope.runs import Run
 from vaescope.runs.options import FitOptions
+from vaescope.studies import rolinek
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext, StudySettings
 from vaescope.studies.published import published_cells
 from vaescope.studies.rolinek import runs as rolinek_runs
-from vaescope.studies.rolinek.figures import STUDIES as FIGURES
 from vaescope.studies.rolinek.runs import AE, LINEAR, NONLINEAR, PAPER, QUICK, SEEDS, SIGMA, VAE, tasks
-from vaescope.studies.rolinek.tables import STUDIES as TABLES
-from vaescope.studies.rolinek.toy import STUDIES as TOY
 from vaescope.studies.running import find
 from vaescope.studies.study import Reproduction
 
-STUDIES = {study.name: study for study in (*TOY, *TABLES, *FIGURES)}
+STUDIES = {study.name: study for study in rolinek.STUDIES}
 TABLE1, TABLE2 = "rolinek-table1", "rolinek-table2"
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    return Quick(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from vaescope.data import Dataset, describe
 from vaescope.objectives import DIPII, OBJECTIVES, Beta, Objective
 from vaescope.runs import Run
 from vaescope.sizing import Elbow, ElbowPoint, predict
-from vaescope.studies.bonheme.chapter8.search import (
+from vaescope.studies.bonheme.search import (
     CELEBA,
     DSPRITES,
     INFORMATION,
@@ -29,7 +29,7 @@ from vaescope.studies.bonheme.chapter8.search import (
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows
 from vaescope.sweeps import Sweep
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32, 42)
@@ -85,11 +85,15 @@ def sweep_of(context: StudyContext, subject: Subject, panel: Panel) -> Sweep:
 
 def figures_8_5_to_8_8(context: StudyContext) -> Findings:
     """Reconstruction loss and accuracy of VAEs, autoencoders, other objectives and nets by their number of latents."""
-    requests = [
-        (panel, subject, _asked_marks(context, subject, panel), _asked_losses(context, subject, panel))
-        for panel in PANELS
-        for subject in subjects(context, context.pick(panel.quick_names, panel.names))
-    ]
+    wanted = Measurement("loss-and-accuracy", _loss, {"items": context.pick(200, 10_000)})
+    requests: list[tuple[Panel, Subject, Asked, Values]] = []
+    for panel in PANELS:
+        questions = [Question(gap, panel.objective) for gap in panel.gaps]
+        for subject in subjects(context, context.pick(panel.quick_names, panel.names)):
+            # The answers of searches, averaged over seeds, are the vertical lines of the figures.
+            search = asked(context, subject, questions, connected=panel.connected)
+            losses = context.measured(context.runs(sweep_of(context, subject, panel)), wanted)
+            requests.append((panel, subject, search, losses))
     cells: list[Cell] = []
     for panel, subject, search, losses in requests:
         answers = search.found()
@@ -98,18 +102,6 @@ def figures_8_5_to_8_8(context: StudyContext) -> Findings:
         cells += _cells({"figure": panel.figure, "model": panel.model, "data": subject.label}, check, marks)
         context.note(f"figure {panel.figure}, {panel.model}, {subject.label}: {check.summary()}")
     return Findings(tuple(cells), tuple(_charts(cells)) if cells else ())
-
-
-def _asked_marks(context: StudyContext, subject: Subject, panel: Panel) -> Asked:
-    """The searches whose answers, averaged over seeds, are the vertical lines of the figures."""
-    questions = [Question(gap, panel.objective) for gap in panel.gaps]
-    return asked(context, subject, questions, connected=panel.connected)
-
-
-def _asked_losses(context: StudyContext, subject: Subject, panel: Panel) -> Values:
-    """Loss and accuracy of a model of each size and seed."""
-    runs = context.runs(sweep_of(context, subject, panel))
-    return context.measured(runs, Measurement("loss-and-accuracy", _loss, {"items": context.pick(200, 10_000)}))
 
 
 def _loss(run: Run, data: Dataset, device: str, items: int) -> JsonTable:
@@ -149,26 +141,22 @@ def _cells(of: JsonTable, check: Elbow, marks: dict[str, list[float]]) -> list[C
 
 
 def _charts(cells: Sequence[Cell]) -> list[Lines]:
+    sentence = "On held-out items; upright lines are the numbers of latents that searches find, seeds averaged."
     charts = []
     for measure, title in (("loss", "Reconstruction loss by latents"), ("accuracy", "Accuracy by latents")):
-        rows = [{**cell.of, measure: cell.value, "sd": cell.sd} for cell in cells if cell.of["measure"] == measure]
-        sentence = "On held-out items; upright lines are the numbers of latents that searches find, seeds averaged."
-        marks = _uprights(cells, {(row["model"], row["data"]) for row in rows})
+        rows = cell_rows((cell for cell in cells if cell.of["measure"] == measure), measure)
+        # Data without labels have no accuracy, and no line in its chart.
+        drawn = {(row["model"], row["data"]) for row in rows}
+        marks: list[JsonTable] = [
+            {**cell.of, "mark": cell.of["latents"], "latents": cell.value}
+            for cell in cells
+            if cell.of["latents"] in METHODS.values() and (cell.of["model"], cell.of["data"]) in drawn
+        ]
         charts.append(Lines(title, sentence, rows, "latents", measure, "data", "model", y_title=measure, marks=marks))
     return charts
 
 
-def _uprights(cells: Sequence[Cell], drawn: set[tuple[object, object]]) -> list[JsonTable]:
-    """What the searches answer for the models and data that are drawn: data without labels have no accuracy."""
-    found = [cell for cell in cells if cell.of["latents"] in METHODS.values()]
-    return [
-        {**cell.of, "mark": cell.of["latents"], "latents": cell.value}
-        for cell in found
-        if (cell.of["model"], cell.of["data"]) in drawn
-    ]
-
-
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "bonheme-figure8.5-8.8",
         "Bonheme, Figures 8.5 to 8.8",

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from quick import found_once
 
-from vaescope.studies.bonheme import chapter8
+from vaescope.studies.bonheme import dimensions, elbows, tables
 from vaescope.studies.context import StudySettings
 from vaescope.studies.pages.plots import plots_and_pictures
 from vaescope.studies.running import find
 from vaescope.studies.study import Cell, Findings
 
-STUDIES = {study.name: study for study in chapter8.STUDIES}
+STUDIES = {study.name: study for study in (*dimensions.STUDIES, *tables.STUDIES, *elbows.STUDIES)}
 ALL = json.loads(files("vaescope.studies.published").joinpath("bonheme.json").read_text(encoding="utf-8"))
 PUBLISHED = {part: told for part, told in ALL.items() if part.startswith(("figure8", "table8", "tableD"))}
 REPEATED = ["bonheme-table8.1", "bonheme-figure8.5-8.8"]

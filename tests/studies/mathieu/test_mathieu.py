@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import torch
-from quick import found_once
+from quick import Quick
 from torch.distributions import Normal, StudentT
 
 from vaescope.codes import Representation
-from vaescope.studies import Findings, Lines, Matrix, Pictures, StudyContext, StudySettings
-from vaescope.studies.mathieu.pinwheel import STUDIES as PINWHEEL
+from vaescope.studies import Lines, Matrix, Pictures, StudyContext, StudySettings, mathieu
 from vaescope.studies.mathieu.pinwheel import clusters, density, measured
-from vaescope.studies.mathieu.priors import STUDIES as PRIORS
 from vaescope.studies.mathieu.priors import normal_quantiles
-from vaescope.studies.mathieu.sparsity import STUDIES as SPARSITY
 from vaescope.studies.running import find
 
-STUDIES = {study.name: study for study in (*PRIORS, *PINWHEEL, *SPARSITY)}
-
-Work = Callable[[str], Findings]
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
-    """The findings of a study by its name; all share one folder of runs."""
-    runs = tmp_path_factory.mktemp("mathieu")
-    settings = StudySettings(runs=runs, device="cpu", progress=False, engine_options={"workers": 1})
-    return lambda name: found_once(STUDIES[name], settings)
-
-
-def values(findings: Findings, **of: str | float) -> list[float]:
-    """The values of the cells that are of all this, in their order."""
-    cells = [cell for cell in findings.cells if all(cell.of[name] == value for name, value in of.items())]
-    return [math.nan if cell.value is None else cell.value for cell in cells]
+STUDIES = {study.name: study for study in mathieu.STUDIES}
 
 
 def codes(mean: torch.Tensor, variance: float) -> Representation:
@@ -53,15 +32,15 @@ def test_published_parts_are_the_studies() -> None:
 
 
 @pytest.mark.slow
-def test_reconstruction_worsens_with_beta_under_every_gaussian_prior(work: Work) -> None:
-    findings = work("mathieu-figure2")
+def test_reconstruction_worsens_with_beta_under_every_gaussian_prior(quick: Quick) -> None:
+    findings = quick("mathieu-figure2")
     for prior in ("Gaussian, isotropic", "Gaussian, fixed", "Gaussian, learned"):
-        losses = values(findings, prior=prior, measure="reconstruction loss")
+        losses = quick.values("mathieu-figure2", prior=prior, measure="reconstruction loss")
         assert losses == sorted(losses)
-        scores = values(findings, prior=prior, measure="FactorVAE score")
+        scores = quick.values("mathieu-figure2", prior=prior, measure="FactorVAE score")
         assert len(scores) == 4
         assert all(0.5 <= score <= 1 for score in scores)
-    assert len(values(findings, measure="FactorVAE score of normal quantiles")) == 3
+    assert len(quick.values("mathieu-figure2", measure="FactorVAE score of normal quantiles")) == 3
     left, right = findings.charts
     assert isinstance(left, Lines)
     assert isinstance(right, Lines)
@@ -69,13 +48,13 @@ def test_reconstruction_worsens_with_beta_under_every_gaussian_prior(work: Work)
 
 
 @pytest.mark.slow
-def test_beta_makes_codes_overlap_and_alpha_matches_them_to_the_prior(work: Work) -> None:
-    findings = work("mathieu-figure3")
+def test_beta_makes_codes_overlap_and_alpha_matches_them_to_the_prior(quick: Quick) -> None:
+    findings = quick("mathieu-figure3")
     for alpha in (0.0, 1.0):
-        information = values(findings, alpha=alpha, measure="I(x; z)")
+        information = quick.values("mathieu-figure3", alpha=alpha, measure="I(x; z)")
         assert information[0] > information[-1]
     for beta in (0.0, 0.5, 1.0, 2.0):
-        mismatch = values(findings, beta=beta, measure="KL(p, q)")
+        mismatch = quick.values("mathieu-figure3", beta=beta, measure="KL(p, q)")
         assert mismatch[0] > mismatch[-1]
     pictures = findings.charts[-1]
     assert isinstance(pictures, Pictures)
@@ -83,22 +62,21 @@ def test_beta_makes_codes_overlap_and_alpha_matches_them_to_the_prior(work: Work
 
 
 @pytest.mark.slow
-def test_a_sparse_prior_gives_sparser_codes_and_alpha_costs_reconstruction(work: Work) -> None:
-    findings = work("mathieu-figure4")
+def test_a_sparse_prior_gives_sparser_codes_and_alpha_costs_reconstruction(quick: Quick) -> None:
     sparse, gaussian = (
-        values(findings, prior=prior, alpha=30.0, measure="sparsity")[0]
+        quick.values("mathieu-figure4", prior=prior, alpha=30.0, measure="sparsity")[0]
         for prior in ("sparse, gamma 0.8, variance 0.0025", "Gaussian, gamma 0")
     )
     assert sparse > gaussian
-    likelihoods = values(findings, prior="Gaussian, gamma 0", measure="log-likelihood")
+    likelihoods = quick.values("mathieu-figure4", prior="Gaussian, gamma 0", measure="log-likelihood")
     assert likelihoods == sorted(likelihoods, reverse=True)
-    matches = values(findings, prior="Gaussian, gamma 0", measure="MMD")
+    matches = quick.values("mathieu-figure4", prior="Gaussian, gamma 0", measure="MMD")
     assert matches[0] > matches[-1]
 
 
 @pytest.mark.slow
-def test_every_class_has_magnitudes_and_items_that_move(work: Work) -> None:
-    findings = work("mathieu-figure5")
+def test_every_class_has_magnitudes_and_items_that_move(quick: Quick) -> None:
+    findings = quick("mathieu-figure5")
     assert all(cell.value is not None and 0 <= cell.value <= 1 for cell in findings.cells)
     *maps, moved = findings.charts
     assert len(maps) == 3

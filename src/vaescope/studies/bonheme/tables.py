@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from vaescope.studies.bonheme.chapter8.search import (
+from vaescope.studies.bonheme.search import (
     CELEBA,
     DIMENSION,
     DSPRITES,
@@ -24,7 +24,7 @@ from vaescope.studies.bonheme.chapter8.search import (
 )
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows
 
 SETS = (SYMSOL, DSPRITES, CELEBA)
 FEW = (SYMSOL, DSPRITES)  # at quick scale, where stand-ins that train faster are searched
@@ -85,8 +85,7 @@ def _table(
 
 
 def _chart(cells: Sequence[Cell], title: str, sentence: str, x: str) -> Lines:
-    shown = [cell for cell in cells if cell.of["measure"] == LATENTS and cell.of[x] != ALL]
-    rows = [{**cell.of, LATENTS: cell.value, "sd": cell.sd} for cell in shown]
+    rows = cell_rows((cell for cell in cells if cell.of["measure"] == LATENTS and cell.of[x] != ALL), LATENTS)
     kind = "bars" if any(isinstance(row[x], str) for row in rows) else "lines"
     return Lines(title, sentence, rows, x, LATENTS, by="data", kind=kind, x_title=x, y_title="latents found")
 
@@ -164,7 +163,7 @@ def _starts(name: str, number: int) -> Study:
     )
 
 
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "bonheme-table8.1",
         "Bonheme, Table 8.1",

@@ -15,26 +15,8 @@ from vaescope.numerics import linalg
 from vaescope.objectives import Beta
 from vaescope.regime import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Configuration, FitOptions, Run
-from vaescope.studies.bonheme.settings import (
-    BETA,
-    COLOUR,
-    DIGITS,
-    DSPRITES,
-    ITEMS,
-    LATENTS,
-    PAPER,
-    PAPER_STEPS,
-    QUICK,
-    QUICK_DATA,
-    QUICK_STEPS,
-    THESIS,
-    TITLES,
-    asked_runs,
-    codes_of,
-    data_there,
-    over,
-    types_of,
-)
+from vaescope.studies.bonheme import settings as thesis
+from vaescope.studies.bonheme.settings import ITEMS, QUICK_DATA, THESIS, TITLES, over, types_of
 from vaescope.studies.charts import Lines, Matrix
 from vaescope.studies.context import Measurement, StudyContext, Task, Values
 from vaescope.studies.results import JsonTable, Result, ResultKey
@@ -92,16 +74,19 @@ class Snapshots:
 def correlations(context: StudyContext) -> Findings:
     """Figures 6.9 to 6.11: correlations at the end of training, and how they came about."""
     beta, only = context.pick((4, None), (16, [16]))
-    asked = {
-        name: context.measured(asked_runs(context, BETA, name, only, seeds=5)[beta], CORRELATIONS)
-        for name in data_there(context, (COLOUR,))
+    runs = {
+        name: thesis.asked_runs(context, thesis.BETA, name, only, seeds=5)[beta]
+        for name in thesis.data_there(context, (thesis.COLOUR,))
     }
-    snapshots = _asked_snapshots(context)
+    asked, snapshots = context.measured_by(runs, CORRELATIONS), _asked_snapshots(context)
     cells: list[Cell] = []
     charts: list[Lines | Matrix] = []
     for name, values in asked.items():
         cells += _last_cells(name, beta, values)
-        charts.append(_last_chart(name, beta, values[0]))
+        labels = [f"{place} {kind}" for place, kind in enumerate(values[0]["types"])]
+        title = f"Figure 6.9: correlation of mean codes, beta-VAE on {TITLES[name]}, beta = {beta}"
+        sentence = "The size of the correlation of every two latents, with their types."
+        charts.append(Matrix(title, sentence, np.abs(values[0]["matrix"]), labels, labels, "|correlation|"))
     found = [Snapshots.from_plain(table) for table in snapshots]
     data, strength = _subject(context)
     of = {"figure": "6.10", "data": TITLES[data], "beta": strength}
@@ -114,19 +99,14 @@ def correlations(context: StudyContext) -> Findings:
         sizes = [one.to_active(kind) for one in found]
         where = {**of, "figure": "6.11", "measure": "mean |correlation| with active latents", "type": kind}
         cells.append(over(where, sizes, f"no active and {kind} latents"))
-    return Findings(tuple(cells), (*charts, *_training_charts(_shown(found))))
-
-
-def largest(matrices: np.ndarray) -> np.ndarray:
-    """The largest size of a correlation of each latent with another one."""
-    sizes = np.abs(matrices)
-    others: np.ndarray = np.where(np.eye(matrices.shape[-1], dtype=bool), 0.0, sizes)
-    return np.asarray(others.max(-1))
+    # The first seed with active and passive latents, or the first.
+    shown = next((one for one in found if {ACTIVE, PASSIVE} <= set(one.types)), found[0])
+    return Findings(tuple(cells), (*charts, *_training_charts(shown)))
 
 
 def _correlations(run: Run, data: Dataset, device: str) -> JsonTable:
     """The types of the latents and the correlations of the means."""
-    codes = codes_of(run, data, device)
+    codes = thesis.codes_of(run, data, device)
     return {"types": list(types_of(codes)), "matrix": _matrix(codes).tolist()}
 
 
@@ -140,39 +120,35 @@ def _matrix(codes: Representation) -> np.ndarray:
 def _last_cells(name: str, beta: float, values: Values) -> list[Cell]:
     """Figure 6.9: a trained beta-VAE with a large beta."""
     cells: list[Cell] = []
-    kinds = [one["types"] for one in values]
-    matrices = [np.array(one["matrix"]) for one in values]
     of = {"figure": "6.9", "data": TITLES[name], "beta": beta}
     for kind in VARIABLE_TYPES:
-        counts = [one.count(kind) for one in kinds]
-        sizes = [_mean(largest(matrix)[np.array(one) == kind]) for matrix, one in zip(matrices, kinds, strict=True)]
+        sizes: list[float | None] = []
+        for one in values:
+            between = np.abs(one["matrix"])
+            np.fill_diagonal(between, 0.0)
+            largest = between.max(1)[np.array(one["types"]) == kind]  # with another latent
+            sizes.append(float(largest.mean()) if len(largest) else None)
+        counts = [one["types"].count(kind) for one in values]
         cells.append(over({**of, "measure": "latents", "type": kind}, counts, ""))
         cells.append(over({**of, "measure": "largest |correlation|", "type": kind}, sizes, f"no latent was {kind}"))
     return cells
 
 
-def _last_chart(name: str, beta: float, value: JsonTable) -> Matrix:
-    labels = [f"{place} {kind}" for place, kind in enumerate(value["types"])]
-    title = f"Figure 6.9: correlation of mean codes, beta-VAE on {TITLES[name]}, beta = {beta}"
-    sentence = "The size of the correlation of every two latents, with their types."
-    return Matrix(title, sentence, np.abs(np.array(value["matrix"])), labels, labels, "|correlation|")
-
-
 def _subject(context: StudyContext) -> tuple[str, int]:
-    return context.pick((DIGITS, 4), (DSPRITES, 8))
+    return context.pick((thesis.DIGITS, 4), (thesis.DSPRITES, 8))
 
 
 def _asked_snapshots(context: StudyContext) -> Values:
     """Correlations of every seed of one beta-VAE at moments of its training."""
     name, beta = _subject(context)
-    snapshots, length = context.pick((20, QUICK_STEPS), (300, PAPER_STEPS))
+    snapshots, length = context.pick((20, thesis.QUICK_STEPS), (300, thesis.PAPER_STEPS))
     steps = context.cut({"steps": length}, name)["steps"]
     every = max(1, steps // snapshots)
     rows = {"steps": steps, "log_every": every, "evaluate_every": every * snapshots}
-    settings = FitOptions.of({**context.pick(QUICK, PAPER), **rows})
+    settings = FitOptions.of({**context.pick(thesis.QUICK, thesis.PAPER), **rows})
     data = context.dataset(name)
     rate = context.pick(5e-3, 1e-4)
-    members = [Member(LATENTS, Beta(beta), rate, seed) for seed in context.seed_list(2, 5)]
+    members = [Member(thesis.LATENTS, Beta(beta), rate, seed) for seed in context.seed_list(2, 5)]
     training, _ = settings.split().of(data)
     plan = settings.plan(len(training))
 
@@ -201,44 +177,27 @@ def _asked_snapshots(context: StudyContext) -> Values:
 
 def _snapshots(trainer: Trainer, probe: Dataset) -> list[Snapshots]:
     """Train to the end, encoding the probe with every member on the way."""
+
+    def codes(place: int) -> Representation:
+        return encode(trainer.model(place), probe, device=trainer.device, progress=False)
+
     moments: list[int] = []
     seen: list[list[np.ndarray]] = [[] for _ in trainer.members]
     while not trainer.finished:
         trainer.advance()
         moments.append(trainer.state.step)
         for place, own in enumerate(seen):
-            own.append(_matrix(_codes(trainer, place, probe)))
-    return [
-        Snapshots(tuple(moments), types_of(_codes(trainer, place, probe)), np.stack(own))
-        for place, own in enumerate(seen)
-    ]
-
-
-def _codes(trainer: Trainer, place: int, probe: Dataset) -> Representation:
-    return encode(trainer.model(place), probe, device=trainer.device, progress=False)
-
-
-def _shown(found: list[Snapshots]) -> Snapshots:
-    """The first seed with active and passive latents, or the first."""
-    return next((one for one in found if {ACTIVE, PASSIVE} <= set(one.types)), found[0])
+            own.append(_matrix(codes(place)))
+    return [Snapshots(tuple(moments), types_of(codes(place)), np.stack(own)) for place, own in enumerate(seen)]
 
 
 def _training_charts(one: Snapshots) -> list[Lines]:
     names = [f"{place} {kind}" for place, kind in enumerate(one.types)]
     times = [{"latent": name, "times": one.times_above(place)} for place, name in enumerate(names)]
-    charts = [
-        Lines(
-            "Figure 6.10: how often latents were correlated",
-            f"How often a latent's correlation with another one was above 0.2 in {len(one.steps)} snapshots.",
-            times,
-            x="latent",
-            y="times",
-            sd=None,
-            kind="bars",
-            x_title="latent",
-            y_title="times",
-        )
-    ]
+    title = "Figure 6.10: how often latents were correlated"
+    sentence = f"How often a latent's correlation with another one was above 0.2 in {len(one.steps)} snapshots."
+    x, y = "latent", "times"
+    charts = [Lines(title, sentence, times, x, y, sd=None, kind="bars", x_title=x, y_title=y)]
     active = one.places(ACTIVE)
     if active:
         rows = [
@@ -253,11 +212,7 @@ def _training_charts(one: Snapshots) -> list[Lines]:
     return charts
 
 
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "bonheme-figure6.9-6.11",
         f"{THESIS}, figures 6.9 to 6.11",

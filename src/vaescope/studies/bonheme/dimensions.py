@@ -12,13 +12,13 @@ from vaescope.objectives import OBJECTIVES
 from vaescope.regime import MEAN, SAMPLED
 from vaescope.runs import Run, choose_device
 from vaescope.sizing import Evidence, IntrinsicDimension
-from vaescope.studies.bonheme.chapter8.elbows import SEEDS, VAES, sizes_of, sweep_of
-from vaescope.studies.bonheme.chapter8.search import DSPRITES, Subject, rate_of, settings_of, subjects
+from vaescope.studies.bonheme.elbows import SEEDS, VAES, sizes_of, sweep_of
+from vaescope.studies.bonheme.search import DSPRITES, Subject, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import Measurement, StudyContext, Values
+from vaescope.studies.context import Measurement, StudyContext, Values, grouped
 from vaescope.studies.measurements import regime
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study
+from vaescope.studies.study import Cell, Findings, Study, cell_rows
 from vaescope.sweeps import Sweep, data_name
 
 K = 20
@@ -49,7 +49,7 @@ def figure_8_4(context: StudyContext) -> Findings:
         cells += [
             Cell.over({"data": subject.label, "estimator": name, "k": k}, own) for (name, k), own in values.items()
         ]
-    rows = [{**cell.of, "dimension": cell.value, "sd": cell.sd} for cell in cells]
+    rows = cell_rows(cells, "dimension")
     sentence = "Source: the estimates settle as more neighbours are used; TwoNN uses two."
     chart = Lines("Intrinsic dimension of the data", sentence, rows, "k", "dimension", "estimator", "data")
     return Findings(tuple(cells), (chart,) if rows else ())
@@ -68,20 +68,18 @@ def figures_8_9_to_8_11(context: StudyContext) -> Findings:
                 cells.append(Cell.over(_of("8.9", subject, name, size), [one[name] for one in dimensions]))
             for name in TYPES:
                 cells.append(Cell.over(_of("8.10", subject, name, size), [float(one[name] or 0) for one in types]))
-        cells += _layer_cells(context, subject, during)
+        for epochs, values in during.items():
+            for layer in values[0]:
+                own = [float("nan") if one[layer] is None else one[layer] for one in values]
+                cells.append(Cell.over(_of("8.11", subject, layer, context.pick(*LATENTS), epochs), own))
     return Findings(tuple(cells), tuple(_charts(cells)) if cells else ())
 
 
 def _asked_by_size(context: StudyContext, subject: Subject) -> dict[int, tuple[Values, Values]]:
     """Dimensions of codes (figure 8.9) and types of latents (figure 8.10) for each number of latents."""
-    runs = context.runs(sweep_of(context, subject, VAES))
-    seeds = len(context.seed_list(*SEEDS))
+    runs = grouped(sizes_of(context, subject), context.runs(sweep_of(context, subject, VAES)))
     dimensions = Measurement("code-dimensions", _code_dimensions, {"items": context.pick(*ITEMS), "k": K})
-    return {
-        size: (context.measured(own, dimensions), context.measured(own, regime()))
-        for at, size in enumerate(sizes_of(context, subject))
-        for own in [runs[at * seeds : (at + 1) * seeds]]
-    }
+    return {size: (context.measured(own, dimensions), context.measured(own, regime())) for size, own in runs.items()}
 
 
 def _code_dimensions(run: Run, data: Dataset, device: str, items: int, k: int) -> dict[str, float]:
@@ -110,15 +108,6 @@ def _asked_during_training(context: StudyContext, subject: Subject) -> dict[floa
     return found
 
 
-def _layer_cells(context: StudyContext, subject: Subject, during: dict[float, Values]) -> list[Cell]:
-    cells = []
-    for epochs, values in during.items():
-        for layer in values[0]:
-            own = [float("nan") if one[layer] is None else one[layer] for one in values]
-            cells.append(Cell.over(_of("8.11", subject, layer, context.pick(*LATENTS), epochs), own))
-    return cells
-
-
 def _of_layers(run: Run, data: Dataset, device: str, items: int, k: int) -> dict[str, float | None]:
     """The dimension of each layer's activations of the same items; None where they do not vary."""
     found: dict[str, float | None] = {}
@@ -135,34 +124,23 @@ def _of(figure: str, subject: Subject, part: str, latents: int, epochs: float | 
 
 
 def _charts(cells: Sequence[Cell]) -> list[Lines]:
-    pages = (
-        (
-            "8.9",
-            "Dimension of mean and sampled codes",
-            "Source: they part where latents are no longer used.",
-            "latents",
-        ),
-        (
-            "8.10",
-            "Types of latents",
-            "Source: beyond some size, more latents are only more mixed and passive ones.",
-            "latents",
-        ),
-        (
-            "8.11",
+    figures = {
+        "8.9": ("Dimension of mean and sampled codes", "they part where latents are no longer used."),
+        "8.10": ("Types of latents", "beyond some size, more latents are only more mixed and passive ones."),
+        "8.11": (
             "Dimension of each layer during training",
-            "Source: of models that do well, it does not change much after the first epoch.",
-            "epochs",
+            "of models that do well, it does not change much after the first epoch.",
         ),
-    )
+    }
     charts = []
-    for figure, title, sentence, x in pages:
-        rows = [{**cell.of, "value": cell.value, "sd": cell.sd} for cell in cells if cell.of["figure"] == figure]
-        charts.append(Lines(title, sentence, rows, x, "value", "of", "data"))
+    for figure, (title, said) in figures.items():
+        rows = cell_rows(cell for cell in cells if cell.of["figure"] == figure)
+        x = "epochs" if figure == "8.11" else "latents"
+        charts.append(Lines(title, f"Source: {said}", rows, x, "value", "of", "data"))
     return charts
 
 
-STUDIES: tuple[Study, ...] = (
+STUDIES = (
     Study(
         "bonheme-figure8.4",
         "Bonheme, Figure 8.4",
