@@ -1,4 +1,4 @@
-"""The command line: one module per command; heavy packages load when a command runs, so `--help` never loads torch."""
+"""The command line; heavy packages load when a command runs, so `--help` never loads torch."""
 
 from __future__ import annotations
 
@@ -7,20 +7,7 @@ import warnings
 
 import typer
 
-from vaescope.cli import (
-    compare,
-    datasets,
-    diagnose,
-    export,
-    fit,
-    fondue,
-    prune,
-    report,
-    reproduce,
-    runs,
-    sweep,
-    variants,
-)
+from vaescope.cli import diagnose, fit, fondue, reproduce, runs, sweep, variants
 from vaescope.errors import VaescopeError
 
 app = typer.Typer(
@@ -31,16 +18,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("datasets")(datasets.datasets)
-app.command("fondue")(fondue.fondue)
-app.command("fit", epilog=variants.listing())(fit.fit)
-app.command("diagnose")(diagnose.diagnose)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("prune")(prune.prune)
-app.command("export")(export.export)
-app.command("sweep")(sweep.sweep)
-app.command("reproduce")(reproduce.reproduce)
+app.command()(fit.datasets)
+app.command()(fondue.fondue)
+app.command(epilog=variants.listing())(fit.fit)
+app.command()(diagnose.diagnose)
+app.command()(diagnose.compare)
+app.command()(diagnose.report)
+app.command()(runs.prune)
+app.command()(runs.export)
+app.command()(sweep.sweep)
+app.command()(reproduce.reproduce)
 app.add_typer(runs.app, name="runs")
 
 

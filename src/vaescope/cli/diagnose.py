@@ -1,4 +1,4 @@
-"""`vaescope diagnose`: which latents are alive, did the posterior collapse, why, and what to change."""
+"""`vaescope diagnose`, `compare` and `report`: which latents are alive, why, and how models differ."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import typer
 
 from vaescope.cli import options
 from vaescope.cli.options import names
-from vaescope.cli.output import print_json, print_rows, print_table
+from vaescope.cli.output import check_file, print_json, print_rows, print_table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from vaescope.diagnosis import Card
     from vaescope.metrics import Score
 
@@ -94,3 +96,85 @@ def print_cards(verdict: str, cards: Sequence[Card]) -> None:
         )
         if card.advice:
             console.print(Text(f"{'':16}{card.advice}", style="italic"))
+
+
+def compare(
+    subjects: Annotated[list[str], typer.Argument(help="Runs (ids or folders), or files of codes of the same items.")],
+    data: Annotated[str | None, typer.Option(help="Data to encode; default: the data of the first run.")] = None,
+    measure: Annotated[str, typer.Option(help="Similarity: cka or procrustes.")] = "cka",
+    representation: Annotated[str, typer.Option(help="Codes to compare: mean, sample or variance.")] = "mean",
+    layers: Annotated[bool, typer.Option("--layers", help="Also compare all layers of the first two models.")] = False,
+    items: options.Items = 5000,
+    seed: options.Seed = 0,
+    plot: Annotated[str | None, typer.Option(help="Write a plot of the similarities to this .html file.")] = None,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
+) -> None:
+    """Compare models: size, loss, latent types, and the similarity of each pair."""
+    from vaescope.diagnosis import compare as compare_subjects
+
+    check_file(plot)
+    found = compare_subjects(
+        subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
+    )
+    if plot is not None:
+        from vaescope.reporting.heatmaps import layer_plots, similarity_plot
+        from vaescope.reporting.page import write_plots
+
+        write_plots([similarity_plot(found), *layer_plots(found)], plot, "How similar are these models?")
+    if json:
+        print_json(found.plain())
+        return
+    print_cards(f"{found.summary()}.", found.cards)
+    print_rows(found.rows())
+    print_table([measure, *found.names], _matrix_rows(found.names, found.matrix))
+    if found.layers is not None:
+        print_table(
+            [f"layers of {found.names[0]}", *found.layers.columns],
+            _matrix_rows(found.layers.rows, found.layers.matrix),
+            title=f"Compared with the layers of {found.names[1]}",
+        )
+    if plot is not None:
+        print(f"plot: {plot}")
+
+
+def _matrix_rows(names: Sequence[str], matrix: np.ndarray) -> list[list[str]]:
+    return [[name, *(f"{value:.3f}" for value in row)] for name, row in zip(names, matrix, strict=True)]
+
+
+def report(
+    subjects: Annotated[
+        list[str], typer.Argument(help="A run (id or folder) or a file of codes; several are compared.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="The .html file to write.")] = "report.html",
+    data: options.EncodedData = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Metrics, separated by commas, or all; default: mig and dci.")
+    ] = None,
+    alpha: options.Alpha = 0.1,
+    items: options.Items = 10_000,
+    layers: Annotated[bool, typer.Option(help="Compare the layers of the network.")] = True,
+    seed: options.Seed = 0,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
+) -> None:
+    """Write an HTML report: verdict, table of latents, sliders that decode in the browser, plots. Works offline."""
+    from vaescope.reporting import report as write_report
+
+    check_file(output)
+    path = write_report(
+        subjects if len(subjects) > 1 else subjects[0],
+        output,
+        data,
+        metrics=names(metrics),
+        alpha=alpha,
+        items=items,
+        layers=layers,
+        seed=seed,
+        runs=runs,
+    )
+    size = path.stat().st_size
+    if json:
+        print_json({"path": str(path), "bytes": size})
+        return
+    print(f"{path} ({size / 1e6:.1f} MB): open it in a browser")

@@ -1,4 +1,4 @@
-"""`vaescope fit`: train one model, or one for each combination of the listed values, and keep the runs."""
+"""`vaescope datasets`: what can be trained on; `vaescope fit`: train a model or many, and keep the runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,33 @@ import typer
 
 from vaescope.cli import options
 from vaescope.cli.options import numbers
-from vaescope.cli.output import Row, print_json, print_runs, print_table, runs_option
+from vaescope.cli.output import Row, print_json, print_rows, print_runs, print_table, runs_option
 from vaescope.errors import ConfigurationError
 from vaescope.tables import columns_of
+
+
+def datasets(json: options.Json = False) -> None:
+    """List the data sets that have a name: items, shape, factors, location.
+
+    Your own data need no name: pass the path of a .npy, .npz or .csv file, or of a folder of images.
+    """
+    from vaescope.data import DATASETS
+
+    rows = [
+        {
+            "name": name,
+            "items": entry.items or None,
+            "shape": " x ".join(map(str, entry.shape)),
+            "factors": ", ".join(entry.factors),
+            "where": entry.locate() or entry.how_to_get,
+            "what": entry.summary,
+        }
+        for name, entry in sorted(DATASETS.items())
+    ]
+    if json:
+        print_json(rows)
+    else:
+        print_rows(rows, first=("name", "where", "what", "items", "shape"))
 
 
 @options.with_training_flags

@@ -47,8 +47,8 @@ def build() -> Manifest:
         **_of(OPTIMISERS),
         **_of(GAPS),
         **_of(METRICS),
-        "initialisation": {"group": "", "variants": _named(INITIALISATIONS)},
-        "precision": {"group": "", "variants": _named(PRECISIONS)},
+        "initialisation": {"group": "", "variants": {name: _row() for name in INITIALISATIONS}},
+        "precision": {"group": "", "variants": {name: _row() for name in PRECISIONS}},
         "data": {"group": "", "variants": {name: _row(DATASETS[name].summary) for name in sorted(DATASETS)}},
     }
 
@@ -97,10 +97,6 @@ def _of(registry: Registry[Variant]) -> Manifest:
     entries = [registry.entry(name) for name in registry if registry.distribution(name) is None]
     rows = {entry.name: _row(entry.summary, entry.source, _options(entry.variant)) for entry in entries}
     return {registry.kind: {"group": registry.group, "variants": rows}}
-
-
-def _named(table: Mapping[str, object]) -> dict[str, VariantRow]:
-    return {name: _row() for name in table}
 
 
 def _row(summary: str = "", source: str = "", options: Mapping[str, object] | None = None) -> VariantRow:

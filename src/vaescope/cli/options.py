@@ -36,6 +36,8 @@ Metrics = Annotated[
     str | None, typer.Option(help=f"Metrics to compute, separated by commas, or all: {choices('metric')}")
 ]
 Runs = Annotated[str, typer.Option("--runs", help="Folder of the runs.")]
+Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
+Address = Annotated[str | None, typer.Option(help="Address of the ray cluster: auto, or host:port.")]
 Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
 
 

@@ -64,8 +64,8 @@ def reproduce(
     runs: options.Runs = "runs",
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
     device: options.Device = None,
-    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")] = "local",
-    address: Annotated[str | None, typer.Option(help="Address of a ray cluster: auto, or host:port.")] = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
     json: options.Json = False,
 ) -> None:
     """Train what is missing of a study, measure it, and compare our numbers with the published ones.

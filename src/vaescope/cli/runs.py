@@ -1,4 +1,4 @@
-"""`vaescope runs`: list the runs of a folder, show one, or query them with SQL."""
+"""Commands on runs: `vaescope runs` lists, shows and queries them; `prune` shrinks one, `export` writes it as ONNX."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from vaescope.cli import options
+from vaescope.cli.options import numbers
 from vaescope.cli.output import (
     Row,
     check_file,
@@ -19,12 +20,14 @@ from vaescope.cli.output import (
     print_rows,
     print_runs,
     print_table,
+    runs_option,
     write_csv,
 )
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.tables import columns_of
 
 MAX_PRINTED_ROWS = 40
+KEEP = "Latents to keep: used (all but passive), active (all but passive and mixed), or numbers such as 0,3,5."
 HIDDEN_COLUMNS = ("items", "likelihood", "batch", "train_gradient_norm")  # shown only on request
 
 app = typer.Typer(
@@ -199,3 +202,61 @@ def sql(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print_table(names, rows, more="SELECT fewer columns, or use --json")
+
+
+def prune(
+    run: options.RunId,
+    keep: Annotated[str, typer.Option(help=KEEP)] = "used",
+    data: options.EncodedData = None,
+    alpha: options.Alpha = 0.1,
+    items: options.Items = 10_000,
+    seed: options.Seed = 0,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
+) -> None:
+    """Remove latents that a trained model does not use, and save the smaller model as a new run.
+
+    Removed latents are fixed at their mean. Nothing is trained, and the original run does not change.
+    """
+    from vaescope.runs.pruning import prune as prune_run
+
+    # A keyword, or the numbers of latents.
+    kept = numbers("keep", keep, int) if keep[:1].isdecimal() or keep[:1] == "-" else keep
+    found = prune_run(run, data, keep=kept, alpha=alpha, items=items, seed=seed, runs=runs)
+    if json:
+        print_json(found.plain())
+        return
+    print(found.summary())
+    print_rows(found.rows())
+    where = runs_option(str(found.run.path.parent))
+    print(f"saved in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
+
+
+def export(
+    run: options.RunId,
+    # ONNX is the only format; the flag stays for scripts that pass it.
+    onnx: Annotated[bool, typer.Option("--onnx", hidden=True)] = True,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Output folder; default: 'onnx' in the folder of the run.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Data to check with; default: the data of the run.")] = None,
+    check_items: Annotated[int, typer.Option(help="Number of items to compare with PyTorch.")] = 64,
+    runs: options.Runs = "runs",
+    json: options.Json = False,
+) -> None:
+    """Export a run to ONNX: encoder.onnx (x -> mean, variance) and decoder.onnx (z -> x), for any batch size.
+
+    Both files are checked against PyTorch before they are written. Needs `pip install 'vaescope[onnx]'`.
+    """
+    from vaescope.runs.exporting import export as export_run
+
+    found = export_run(run, output, data=data, check_items=check_items, runs=runs)
+    if json:
+        print_json(found.plain())
+        return
+    print(found.summary())
+    print_rows(found.rows())
+    first = found.files[-1]
+    given = ", ".join(f"{name!r}: {name}" for name in first.inputs)
+    print(f"use them with `onnxruntime.InferenceSession({str(first.path)!r}).run(None, {{{given}}})`")
+    print(f"see the run with `vaescope report {found.run.path}`")

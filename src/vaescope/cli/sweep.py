@@ -37,8 +37,8 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show the plan: runs, jobs, finished work, time, disk space.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")] = "local",
-    address: Annotated[str | None, typer.Option(help="Address of the ray cluster: auto, or host:port.")] = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
     workers: Annotated[
         int | None, typer.Option(help="Number of processes of the local engine; default: one per core.")
     ] = None,

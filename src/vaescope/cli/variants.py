@@ -34,34 +34,24 @@ class KindTable(TypedDict):
 
 @dataclass(frozen=True)
 class VariantInfo:
-    """One line about a variant.
-
-    Attributes:
-        options: Default value of each option.
-        package: The plug-in package that provides it, as 'name version'; empty for our own.
-    """
+    """One line about a variant; `source` is a document, or the plug-in package that provides it as 'name version'."""
 
     name: str
     summary: str
     source: str = ""
-    options: tuple[tuple[str, object], ...] = ()
-    package: str = ""
 
 
 def variants(kind: str) -> tuple[VariantInfo, ...]:
     """Every variant of a kind ('net', 'metric', 'data', ...), plug-ins last."""
     table = _manifest().get(kind, {"group": "", "variants": {}})
-    ours = [
-        VariantInfo(name, entry["summary"], entry["source"], tuple(entry["options"].items()))
-        for name, entry in table["variants"].items()
+    ours = [VariantInfo(name, row["summary"], row["source"]) for name, row in table["variants"].items()]
+    points = {point.name: point for point in _entry_points().select(group=table["group"])}
+    plug_ins = [
+        VariantInfo(name, "plug-in", f"{point.dist.name} {point.dist.version}" if point.dist else "")
+        for name, point in sorted(points.items())
+        if name not in table["variants"]
     ]
-    names = {variant.name for variant in ours}
-    points = _entry_points().select(group=table["group"])
-    plug_ins = {point.name: f"{point.dist.name} {point.dist.version}" if point.dist else "" for point in points}
-    return (
-        *ours,
-        *(VariantInfo(name, "plug-in", package=plug_ins[name]) for name in sorted(plug_ins) if name not in names),
-    )
+    return (*ours, *plug_ins)
 
 
 def choices(kind: str, suffix: str = "") -> str:
@@ -73,16 +63,13 @@ def listing() -> str:
     """A paragraph for each described kind and a line for each variant; the mark \\b keeps the lines as they are."""
     blocks = []
     for kind in DESCRIBED_KINDS:
-        known = variants(kind)
+        lines, known = ["\b", kind.capitalize()], variants(kind)
         width = max((len(variant.name) for variant in known), default=0)
-        lines = [f"  {variant.name:<{width}}  {_described(variant)}" for variant in known]
-        blocks.append("\n".join(["\b", kind.capitalize(), *lines]))
+        for variant in known:
+            source = f" ({variant.source})" if variant.source else ""
+            lines.append(f"  {variant.name:<{width}}  {variant.summary}{source}")
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _described(variant: VariantInfo) -> str:
-    origin = variant.package or variant.source
-    return f"{variant.summary} ({origin})" if origin else variant.summary
 
 
 @cache

@@ -227,9 +227,6 @@ class Values(Sequence[Any]):
             )
         return result.value
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[place] for place in range(len(self)))
-
     @property
     def finished(self) -> list[Any]:
         """The values of the runs that did not diverge."""
