@@ -1,12 +1,11 @@
-"""Every plausible mistake in the settings of a fit gets one sentence of the right kind, before anything is written.
+"""Every plausible mistake in the settings of a fit raises the right error with one sentence, and writes nothing.
 
-The mistakes run in one process of their own, where types are not checked on entry: as they do for a user.
+The cases run in a process of their own, where types are not checked on entry, as for a user.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,10 +32,10 @@ runs = sys.argv[1]
 class Other(Beta):
     extra: float = 1.0
 
-def ask(data=vectors, latents=2, **settings):
+def fit_with(data=vectors, latents=2, **settings):
     return fit(data, latents, **{"steps": 2, "runs": runs, **settings})
 
-def ask_many(members, **settings):
+def fit_many_with(members, **settings):
     return fit_many(vectors, members, FitOptions(**{"steps": 2, "runs": runs, **settings}))
 
 results = {}
@@ -49,191 +48,176 @@ for name, code in json.load(sys.stdin).items():
 print(json.dumps(results))
 """
 
+# What is asked, the class of the error, and what its message names.
 CASES = {
-    "zero latents": ("ask(latents=0)", "LatentError", r"between 1 and 8 .*got 0"),
-    "negative latents": ("ask(latents=-1)", "LatentError", r"between 1 and 8 .*got -1"),
-    "more latents than dimensions": ("ask(latents=9)", "LatentError", r"the data have 8 dimensions\), got 9"),
-    "more latents than pixels": ("ask(images, latents=257)", "LatentError", r"between 1 and 256 .*got 257"),
-    "latents as a float": ("ask(latents=2.0)", "LatentError", r"whole number between 1 and 8 .*got 2\.0"),
-    "latents as a truth value": ("ask(latents=True)", "LatentError", r"whole number.*got True"),
-    "latents as text": ("ask(latents='2')", "LatentError", r"whole number.*got '2'"),
-    "latents as nothing": ("ask(latents=None)", "LatentError", r"whole number.*got None"),
-    "negative beta": ("ask(objective=Beta(-1.0))", "ConfigurationError", r"beta must be .*at least 0, got -1"),
-    "beta not a number": ("ask(objective=Beta(float('nan')))", "ConfigurationError", r"beta must be a finite.*nan"),
-    "infinite beta": ("ask(objective=Beta(float('inf')))", "ConfigurationError", r"beta must be a finite.*inf"),
-    "beta as text": ("ask(objective=Beta('4'))", "ConfigurationError", r"beta must be a finite number.*'4'"),
-    "unknown objective": (
-        "ask(objective='btea')",
-        "UnknownNameError",
-        r"objective must be one of.*Did you mean 'beta'",
-    ),
-    "option of the objective": (
-        "ask(objective={'name': 'beta', 'gamma': 1})",
+    "zero latents": ("fit_with(latents=0)", "LatentError", "between 1 and 8 ... got 0"),
+    "negative latents": ("fit_with(latents=-1)", "LatentError", "between 1 and 8 ... got -1"),
+    "more latents than dimensions": ("fit_with(latents=9)", "LatentError", "8 dimensions ... got 9"),
+    "more latents than pixels": ("fit_with(images, latents=257)", "LatentError", "between 1 and 256 ... got 257"),
+    "latents as a float": ("fit_with(latents=2.0)", "LatentError", "whole number between 1 and 8 ... got 2.0"),
+    "latents as a bool": ("fit_with(latents=True)", "LatentError", "whole number ... got True"),
+    "latents as a string": ("fit_with(latents='2')", "LatentError", "whole number ... got '2'"),
+    "latents as None": ("fit_with(latents=None)", "LatentError", "whole number ... got None"),
+    "negative beta": ("fit_with(objective=Beta(-1.0))", "ConfigurationError", "beta ... at least 0 ... got -1"),
+    "beta is NaN": ("fit_with(objective=Beta(float('nan')))", "ConfigurationError", "beta ... finite ... nan"),
+    "infinite beta": ("fit_with(objective=Beta(float('inf')))", "ConfigurationError", "beta ... finite ... inf"),
+    "beta as a string": ("fit_with(objective=Beta('4'))", "ConfigurationError", "beta ... finite number ... '4'"),
+    "unknown objective": ("fit_with(objective='btea')", "UnknownNameError", "objective ... Did you mean 'beta'"),
+    "unknown option of an objective": (
+        "fit_with(objective={'name': 'beta', 'gamma': 1})",
         "ConfigurationError",
-        r"objective 'beta' takes the options beta, free_bits, warm_up; got 'gamma'",
+        "objective 'beta' ... beta ... free_bits ... warm_up ... got 'gamma'",
     ),
-    "objective without a name": ("ask(objective={'beta': 1})", "ConfigurationError", r"must have a 'name'"),
-    "objective as a number": ("ask(objective=4.0)", "ConfigurationError", r"objective must be one of .*got float"),
-    "unregistered objective": ("ask(objective=Other())", "ConfigurationError", r"objective must be one of .*got Other"),
-    "negative learning rate": (
-        "ask(learning_rate=-1e-3)",
+    "objective without a name": ("fit_with(objective={'beta': 1})", "ConfigurationError", "must have a 'name'"),
+    "objective as a number": ("fit_with(objective=4.0)", "ConfigurationError", "objective ... got float"),
+    "unregistered objective": ("fit_with(objective=Other())", "ConfigurationError", "objective ... got Other"),
+    "negative learning rate": ("fit_with(learning_rate=-1e-3)", "ConfigurationError", "learning_rate ... above 0"),
+    "zero learning rate": ("fit_with(learning_rate=0.0)", "ConfigurationError", "learning_rate ... above 0 ... got 0"),
+    "learning rate is NaN": ("fit_with(learning_rate=float('nan'))", "ConfigurationError", "learning_rate ... nan"),
+    "negative seed": ("fit_with(seed=-1)", "ConfigurationError", "seed ... whole number from 0 ... got -1"),
+    "seed above the maximum": (
+        "fit_with(seed=2**62)",
         "ConfigurationError",
-        r"learning_rate must be a finite number above 0",
+        "seed ... whole number ... got 4611686018427387904",
     ),
-    "zero learning rate": (
-        "ask(learning_rate=0.0)",
-        "ConfigurationError",
-        r"learning_rate must be a finite number above 0, got 0",
-    ),
-    "learning rate not a number": ("ask(learning_rate=float('nan'))", "ConfigurationError", r"learning_rate.*nan"),
-    "negative seed": ("ask(seed=-1)", "ConfigurationError", r"seed must be a whole number from 0 .*got -1"),
-    "seed too big": ("ask(seed=2**62)", "ConfigurationError", r"seed must be a whole number .*got 4611686018427387904"),
-    "seed as a truth value": ("ask(seed=True)", "ConfigurationError", r"seed must be a whole number.*True"),
-    "seed as a float": ("ask(seed=1.0)", "ConfigurationError", r"seed must be a whole number.*1\.0"),
+    "seed as a bool": ("fit_with(seed=True)", "ConfigurationError", "seed ... whole number ... True"),
+    "seed as a float": ("fit_with(seed=1.0)", "ConfigurationError", "seed ... whole number ... 1.0"),
     "unknown model": (
-        "ask(model='vea')",
+        "fit_with(model='vea')",
         "UnknownNameError",
-        r"model must be one of autoencoder, conditional, identifiable, vae, vgon; got 'vea'",
+        "model ... autoencoder ... conditional ... identifiable ... vae ... vgon ... got 'vea'",
     ),
-    "unknown net": ("ask(net='cnov')", "UnknownNameError", r"net must be one of.*Did you mean 'conv'"),
-    "empty name of a net": ("ask(net='')", "UnknownNameError", r"net must be one of .*got ''"),
-    "net as a number": ("ask(net=3)", "ConfigurationError", r"net must be one of .*got int"),
-    "net as a class": ("ask(net=MLP)", "ConfigurationError", r"net must be one of"),
+    "unknown net": ("fit_with(net='cnov')", "UnknownNameError", "net ... Did you mean 'conv'"),
+    "empty net name": ("fit_with(net='')", "UnknownNameError", "net ... got ''"),
+    "net as a number": ("fit_with(net=3)", "ConfigurationError", "net ... got int"),
+    "net as a class": ("fit_with(net=MLP)", "ConfigurationError", "net"),
     "unknown option of a net": (
-        "ask(net={'name': 'mlp', 'width': 3})",
+        "fit_with(net={'name': 'mlp', 'width': 3})",
         "ConfigurationError",
-        r"net 'mlp' takes the options .*got 'width'",
+        "net 'mlp' ... got 'width'",
     ),
-    "unknown likelihood": ("ask(likelihood='gauss')", "UnknownNameError", r"likelihood must be one of.*'gaussian'"),
-    "unknown posterior": ("ask(posterior='fall')", "UnknownNameError", r"posterior must be one of .*got 'fall'"),
-    "unknown prior": ("ask(prior='uniform')", "UnknownNameError", r"prior must be one of .*got 'uniform'"),
-    "unknown optimiser": ("ask(optimiser='adamw')", "UnknownNameError", r"optimiser must be one of .*got 'adamw'"),
-    "unknown precision": ("ask(precision='float16')", "UnknownNameError", r"precision must be one of .*got 'float16'"),
-    "unknown initialisation": ("ask(initialisation='he')", "UnknownNameError", r"initialisation must be one of .*'he'"),
-    "unknown setting in a table": ("FitOptions.of({'step': 3})", "UnknownNameError", r"'step'.*Did you mean 'steps'"),
-    "unknown device": ("ask(device='gpu')", "UnknownNameError", r"device must be one of cpu, cuda; got 'gpu'"),
-    "device as a number": ("ask(device=0)", "UnknownNameError", r"device must be one of cpu, cuda; got '0'"),
-    "device with an odd number": ("ask(device='cuda:x')", "UnknownNameError", r"device must be one of .*'cuda:x'"),
-    "a GPU that is not there": ("ask(device='cuda:77')", "ConfigurationError", r"'cuda:77' needs a GPU.*Use 'cpu'"),
-    "steps and epochs": ("ask(steps=3, epochs=2)", "ConfigurationError", r"steps or epochs, not both; got steps=3"),
-    "zero steps": ("ask(steps=0)", "ConfigurationError", r"steps must be a whole number of at least 1, got 0"),
-    "steps as a float": ("ask(steps=1e3)", "ConfigurationError", r"steps must be a whole number.*1000\.0"),
-    "steps as text": ("ask(steps='10')", "ConfigurationError", r"steps must be a whole number.*'10'"),
-    "zero epochs": (
-        "ask(steps=None, epochs=0)",
+    "unknown likelihood": ("fit_with(likelihood='gauss')", "UnknownNameError", "likelihood ... 'gaussian'"),
+    "unknown posterior": ("fit_with(posterior='fall')", "UnknownNameError", "posterior ... got 'fall'"),
+    "unknown prior": ("fit_with(prior='uniform')", "UnknownNameError", "prior ... got 'uniform'"),
+    "unknown optimiser": ("fit_with(optimiser='adamw')", "UnknownNameError", "optimiser ... got 'adamw'"),
+    "unknown precision": ("fit_with(precision='float16')", "UnknownNameError", "precision ... got 'float16'"),
+    "unknown initialisation": ("fit_with(initialisation='he')", "UnknownNameError", "initialisation ... 'he'"),
+    "unknown option in a table": ("FitOptions.of({'step': 3})", "UnknownNameError", "'step' ... Did you mean 'steps'"),
+    "unknown device": ("fit_with(device='gpu')", "UnknownNameError", "device ... cpu ... cuda ... got 'gpu'"),
+    "device as a number": ("fit_with(device=0)", "UnknownNameError", "device ... cpu ... cuda ... got '0'"),
+    "malformed device number": ("fit_with(device='cuda:x')", "UnknownNameError", "device ... 'cuda:x'"),
+    "missing GPU": ("fit_with(device='cuda:77')", "ConfigurationError", "'cuda:77' needs a GPU ... Use 'cpu'"),
+    "both steps and epochs": (
+        "fit_with(steps=3, epochs=2)",
         "ConfigurationError",
-        r"epochs must be a finite number above 0, got 0",
+        "steps or epochs ... not both ... got steps=3",
     ),
-    "endless epochs": (
-        "ask(steps=None, epochs=float('inf'))",
+    "zero steps": ("fit_with(steps=0)", "ConfigurationError", "steps ... whole number of at least 1 ... got 0"),
+    "steps as a float": ("fit_with(steps=1e3)", "ConfigurationError", "steps ... whole number ... 1000.0"),
+    "steps as a string": ("fit_with(steps='10')", "ConfigurationError", "steps ... whole number ... '10'"),
+    "zero epochs": ("fit_with(steps=None, epochs=0)", "ConfigurationError", "epochs ... above 0 ... got 0"),
+    "infinite epochs": (
+        "fit_with(steps=None, epochs=float('inf'))",
         "ConfigurationError",
-        r"epochs must be a finite number.*inf",
+        "epochs ... finite number ... inf",
     ),
-    "epochs as text": ("ask(steps=None, epochs='2')", "ConfigurationError", r"epochs must be a finite number.*'2'"),
-    "zero batch": ("ask(batch=0)", "ConfigurationError", r"batch must be a whole number of at least 1, got 0"),
-    "zero batch with epochs": ("ask(steps=None, epochs=1, batch=0)", "ConfigurationError", r"batch must be.*got 0"),
-    "batch as text": ("ask(batch='64')", "ConfigurationError", r"batch must be a whole number.*'64'"),
-    "batch as a truth value": ("ask(batch=True)", "ConfigurationError", r"batch must be a whole number.*True"),
-    "batch as nothing": ("ask(batch=None)", "ConfigurationError", r"batch must be a whole number.*None"),
-    "zero log_every": ("ask(log_every=0)", "ConfigurationError", r"log_every must be a whole number.*got 0"),
-    "evaluate_every no multiple": (
-        "ask(log_every=2, evaluate_every=3)",
+    "epochs as a string": (
+        "fit_with(steps=None, epochs='2')",
         "ConfigurationError",
-        r"evaluate_every must be a multiple of log_every \(2\), got 3",
+        "epochs ... finite number ... '2'",
     ),
-    "zero evaluation items": ("ask(evaluation_items=0)", "ConfigurationError", r"evaluation_items must be"),
-    "all held out": ("ask(held_out=1.0)", "ConfigurationError", r"held_out must leave at least one item.*got 1\.0"),
-    "more held out than there are": (
-        "ask(held_out=40)",
+    "zero batch": ("fit_with(batch=0)", "ConfigurationError", "batch ... whole number of at least 1 ... got 0"),
+    "zero batch with epochs": ("fit_with(steps=None, epochs=1, batch=0)", "ConfigurationError", "batch ... got 0"),
+    "batch as a string": ("fit_with(batch='64')", "ConfigurationError", "batch ... whole number ... '64'"),
+    "batch as a bool": ("fit_with(batch=True)", "ConfigurationError", "batch ... whole number ... True"),
+    "batch as None": ("fit_with(batch=None)", "ConfigurationError", "batch ... whole number ... None"),
+    "zero log_every": ("fit_with(log_every=0)", "ConfigurationError", "log_every ... whole number ... got 0"),
+    "evaluate_every not a multiple of log_every": (
+        "fit_with(log_every=2, evaluate_every=3)",
         "ConfigurationError",
-        r"held_out must leave.* 40 items, got 40",
+        "evaluate_every ... multiple of log_every (2) ... got 3",
     ),
-    "too little held out": ("ask(held_out=0.001)", "ConfigurationError", r"held_out must leave.*got 0\.001"),
-    "negative held out": (
-        "ask(held_out=-0.1)",
+    "zero evaluation items": ("fit_with(evaluation_items=0)", "ConfigurationError", "evaluation_items"),
+    "all items held out by share": (
+        "fit_with(held_out=1.0)",
         "ConfigurationError",
-        r"held_out, a share below 1 or a number of items, must be.*-0\.1",
+        "held_out ... at least one item ... got 1.0",
     ),
-    "held out not a number": (
-        "ask(held_out=float('nan'))",
+    "all items held out by number": ("fit_with(held_out=40)", "ConfigurationError", "held_out ... 40 items ... got 40"),
+    "share that holds out no item": ("fit_with(held_out=0.001)", "ConfigurationError", "held_out ... got 0.001"),
+    "negative held_out": ("fit_with(held_out=-0.1)", "ConfigurationError", "held_out ... -0.1"),
+    "held_out is NaN": ("fit_with(held_out=float('nan'))", "ConfigurationError", "held_out ... nan"),
+    "held_out as a string": ("fit_with(held_out='10%')", "ConfigurationError", "held_out ... '10%'"),
+    "held_out as a bool": ("fit_with(held_out=True)", "ConfigurationError", "held_out ... True"),
+    "negative split seed": ("fit_with(split_seed=-1)", "ConfigurationError", "split_seed ... got -1"),
+    "negative checkpoint_seconds": ("fit_with(checkpoint_seconds=-1)", "ConfigurationError", "checkpoint_seconds"),
+    "runs as a number": ("fit_with(runs=5)", "ConfigurationError", "runs ... path of a folder ... got 5"),
+    "runs as an empty string": ("fit_with(runs='')", "ConfigurationError", "runs ... path of a folder ... got ''"),
+    "odd kernel sizes": (
+        "fit_with(images, net={'name': 'conv', 'kernels': [3, 3, 3, 3]})",
         "ConfigurationError",
-        r"held_out, a share below 1 or a number of items, must be.*nan",
-    ),
-    "held out as text": (
-        "ask(held_out='10%')",
-        "ConfigurationError",
-        r"held_out, a share below 1 or a number of items, must be.*'10%'",
-    ),
-    "held out as a truth value": (
-        "ask(held_out=True)",
-        "ConfigurationError",
-        r"held_out, a share below 1 or a number of items, must be.*True",
-    ),
-    "negative seed of the split": ("ask(split_seed=-1)", "ConfigurationError", r"split_seed must be.*got -1"),
-    "negative checkpoint time": ("ask(checkpoint_seconds=-1)", "ConfigurationError", r"checkpoint_seconds must be"),
-    "runs as a number": ("ask(runs=5)", "ConfigurationError", r"runs must be the path of a folder, got 5"),
-    "runs as empty text": ("ask(runs='')", "ConfigurationError", r"runs must be the path of a folder, got ''"),
-    "odd kernels": (
-        "ask(images, net={'name': 'conv', 'kernels': [3, 3, 3, 3]})",
-        "ConfigurationError",
-        r"kernels must be even.*got \(3, 3, 3, 3\)",
+        "kernels ... even ... got (3, 3, 3, 3)",
     ),
     "too few kernels": (
-        "ask(images, net={'name': 'conv', 'kernels': [4, 4]})",
+        "fit_with(images, net={'name': 'conv', 'kernels': [4, 4]})",
         "ConfigurationError",
-        r"kernels and channels.*\(4, 4\)",
+        "kernels and channels ... (4, 4)",
     ),
-    "zero width": ("ask(net={'name': 'mlp', 'encoder_widths': [0]})", "ConfigurationError", r"widths.*\(0,\)"),
+    "zero width": ("fit_with(net={'name': 'mlp', 'encoder_widths': [0]})", "ConfigurationError", "widths ... (0,)"),
     "unknown activation": (
-        "ask(net={'name': 'mlp', 'encoder_activation': 'rleu'})",
+        "fit_with(net={'name': 'mlp', 'encoder_activation': 'rleu'})",
         "UnknownNameError",
-        r"activation must be one of .*Did you mean 'relu'",
+        "activation ... Did you mean 'relu'",
     ),
     "negative variance": (
-        "ask(likelihood={'name': 'gaussian', 'variance': -1.0})",
+        "fit_with(likelihood={'name': 'gaussian', 'variance': -1.0})",
         "ConfigurationError",
-        r"variance of a Gaussian likelihood must be a finite number above 0, got -1",
+        "variance ... above 0 ... got -1",
     ),
-    "momentum of one": (
-        "ask(optimiser={'name': 'adam', 'beta1': 1.0})",
+    "beta1 of 1": (
+        "fit_with(optimiser={'name': 'adam', 'beta1': 1.0})",
         "ConfigurationError",
-        r"beta1 must lie in \[0, 1\), got 1\.0",
+        "beta1 ... [0, 1) ... got 1.0",
     ),
-    "bernoulli outside its range": (
-        "ask(likelihood='bernoulli')",
+    "bernoulli likelihood of data outside [0, 1]": (
+        "fit_with(likelihood='bernoulli')",
         "DataError",
-        r"'bernoulli' needs numbers in \[0, 1\], got -.*use likelihood 'gaussian'",
+        "'bernoulli' ... [0, 1] ... got - ... 'gaussian'",
     ),
-    "convolution of vectors": ("ask(net='conv')", "ConfigurationError", r"net 'conv' takes images.*Use net 'mlp'"),
-    "autoencoder with noise": (
-        "ask(model='autoencoder', posterior='diagonal')",
+    "convolutional net for vectors": (
+        "fit_with(net='conv')",
         "ConfigurationError",
-        r"model 'autoencoder' and posterior Diagonal do not go together",
+        "net 'conv' ... images ... Use net 'mlp'",
     ),
-    "vae without noise": (
-        "ask(posterior='deterministic')",
+    "autoencoder with a random posterior": (
+        "fit_with(model='autoencoder', posterior='diagonal')",
         "ConfigurationError",
-        r"model 'vae' and posterior Deterministic do not go together",
+        "'autoencoder' ... Diagonal do not go together",
     ),
-    "no members": ("ask_many([])", "ConfigurationError", r"at least one member, got none"),
-    "one member without a list": ("ask_many(Member(2))", "ConfigurationError", r"members must be a list of Member"),
-    "members as numbers": ("ask_many([2, 3])", "ConfigurationError", r"members must be a list of Member, got \[2, 3\]"),
-    "mixed objectives": (
-        "ask_many([Member(2), Member(2, Other())])",
+    "VAE with a deterministic posterior": (
+        "fit_with(posterior='deterministic')",
         "ConfigurationError",
-        r"must share one form of objective .*got Beta, Other",
+        "'vae' ... Deterministic do not go together",
     ),
-    "one of many with too many latents": ("ask_many([Member(2), Member(20)])", "LatentError", r"got 20"),
-    "plan without steps": ("Plan(0)", "ConfigurationError", r"steps must be a whole number of at least 1, got 0"),
-    "plan with a negative batch": ("Plan(5, -1)", "ConfigurationError", r"batch must be a whole number.*-1"),
-    "plan in rows that do not meet": (
+    "no members": ("fit_many_with([])", "ConfigurationError", "at least one member ... got none"),
+    "a member in place of a list": ("fit_many_with(Member(2))", "ConfigurationError", "members ... list of Member"),
+    "members as numbers": ("fit_many_with([2, 3])", "ConfigurationError", "members ... list of Member ... got [2, 3]"),
+    "members with different objectives": (
+        "fit_many_with([Member(2), Member(2, Other())])",
+        "ConfigurationError",
+        "one form of objective ... got Beta ... Other",
+    ),
+    "one member with too many latents": ("fit_many_with([Member(2), Member(20)])", "LatentError", "got 20"),
+    "plan with zero steps": ("Plan(0)", "ConfigurationError", "steps ... whole number of at least 1 ... got 0"),
+    "plan with a negative batch": ("Plan(5, -1)", "ConfigurationError", "batch ... whole number ... -1"),
+    "plan with evaluate_every not a multiple of log_every": (
         "Plan(5, log_every=4, evaluate_every=6)",
         "ConfigurationError",
-        r"multiple of log_every \(4\), got 6",
+        "multiple of log_every (4) ... got 6",
     ),
-    "unknown data": ("ask('dsprite')", "UnknownNameError", r"'dsprite' is neither a known data set"),
-    "data as a number": ("ask(5)", "DataError", r"data must be a name, a path, an array"),
-    "data with a gap": ("ask(np.full((5, 8), np.nan))", "DataError", r"must be finite"),
+    "unknown data": ("fit_with('dsprite')", "UnknownNameError", "'dsprite' ... known data set"),
+    "data as a number": ("fit_with(5)", "DataError", "data ... name ... path ... an array"),
+    "data with NaN": ("fit_with(np.full((5, 8), np.nan))", "DataError", "must be finite"),
 }
 
 
@@ -256,11 +240,11 @@ def answers(folder: Path) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_wrong_setting_is_named_in_one_sentence(name: str, answers: dict[str, list[object]]) -> None:
-    _, kind, words = CASES[name]
+def test_the_error_names_the_setting_in_one_sentence(name: str, answers: dict[str, list[object]]) -> None:
+    _, kind, facts = CASES[name]
     got, message, expected = answers[name]
     assert (got, expected) == (kind, True), message
-    assert re.search(words, str(message)), message
+    assert all(fact in str(message) for fact in facts.split(" ... ")), message
     assert "\n" not in str(message)
 
 

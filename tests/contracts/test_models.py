@@ -1,4 +1,4 @@
-"""What holds of every model that can be put together from the registered parts."""
+"""What holds for every model that can be built from registered parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def describe(model: str, **parts: Any) -> Architecture:
     return Architecture(model, initialisation="torch", condition=condition, **parts)
 
 
-def go_together(model: str, **parts: Any) -> bool:
+def are_compatible(model: str, **parts: Any) -> bool:
     try:
         return bool(describe(model, **parts))
     except ConfigurationError as refusal:
@@ -44,47 +44,52 @@ def go_together(model: str, **parts: Any) -> bool:
         raise
 
 
-def own_posterior(model: str) -> str:
-    """The diagonal posterior, or the one that the model can have."""
-    return next(name for name in ("diagonal", *POSTERIORS) if go_together(model, posterior=name))
+def default_posterior(model: str) -> str:
+    """The diagonal posterior if it is compatible, else the first one that is."""
+    return next(name for name in ("diagonal", *POSTERIORS) if are_compatible(model, posterior=name))
 
 
-def families() -> Iterator[Any]:
-    """Every model with every posterior and prior that it can have, small."""
+def every_posterior_and_prior() -> Iterator[Any]:
+    """Small architectures: every model with every compatible posterior and prior."""
     for model, posterior, prior in product(MODELS, POSTERIORS, PRIORS):
-        if go_together(model, posterior=posterior, prior=prior):
+        if are_compatible(model, posterior=posterior, prior=prior):
             architecture = describe(model, net=SMALL, posterior=posterior, prior=prior, likelihood="gaussian")
             yield pytest.param(architecture, VECTOR, id=f"{model}-{posterior}-{prior}")
 
 
-def outsides() -> Iterator[Any]:
-    """Every net with every model, and every likelihood, on images and on vectors; the rest as the model has it."""
+def every_net_and_likelihood() -> Iterator[Any]:
+    """Every net with every model, and every likelihood, for images and for vectors; other parts are defaults."""
     for kind, shape in (("image", IMAGE), ("vector", VECTOR)):
         for model, net in product(MODELS, NETS):
             if kind == "image" or net not in ONLY_FOR_IMAGES:
-                architecture = describe(model, net=net, posterior=own_posterior(model))
+                architecture = describe(model, net=net, posterior=default_posterior(model))
                 yield pytest.param(architecture, shape, id=f"{model}-{net}-{kind}")
         for likelihood in LIKELIHOODS:
             yield pytest.param(describe("vae", net=SMALL, likelihood=likelihood), shape, id=f"{likelihood}-{kind}")
 
 
-def samples_of_families() -> Iterator[Any]:
-    """Every model as it is by itself, and every posterior and prior in one model that can have it."""
-    models = {name: describe(name, net=SMALL, posterior=own_posterior(name)) for name in MODELS}
+def one_model_per_part() -> Iterator[Any]:
+    """Every model with default parts, and every posterior and prior in one compatible model."""
+    models = {name: describe(name, net=SMALL, posterior=default_posterior(name)) for name in MODELS}
     for part, table in (("posterior", POSTERIORS), ("prior", PRIORS)):
         for name in table:
-            model = next(m for m in ("vae", *MODELS) if go_together(m, **{"posterior": own_posterior(m), part: name}))
-            models[name] = describe(model, **{"net": SMALL, "posterior": own_posterior(model), part: name})
+            model = next(
+                m for m in ("vae", *MODELS) if are_compatible(m, **{"posterior": default_posterior(m), part: name})
+            )
+            models[name] = describe(model, **{"net": SMALL, "posterior": default_posterior(model), part: name})
     for name, architecture in models.items():
         yield pytest.param(architecture, VECTOR, id=name)
 
 
-every_model = pytest.mark.parametrize(("architecture", "shape"), [*families(), *outsides()])
+every_model = pytest.mark.parametrize(
+    ("architecture", "shape"),
+    [*every_posterior_and_prior(), *every_net_and_likelihood()],
+)
 # An objective with a critic needs it in training, and is tested in test_factor.py.
 every_objective = pytest.mark.parametrize(
     "objective", sorted(name for name, kind in OBJECTIVES.items() if kind().critic(LATENTS) is None)
 )
-some_models = pytest.mark.parametrize(("architecture", "shape"), list(samples_of_families()))
+some_models = pytest.mark.parametrize(("architecture", "shape"), list(one_model_per_part()))
 
 
 def build(architecture: Architecture, shape: tuple[int, ...], latents: int = LATENTS, seed: int = 0) -> Any:
@@ -121,7 +126,7 @@ def parameters_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 @every_model
-def test_a_pass_has_the_shapes_of_its_items_and_latents(architecture: Architecture, shape: tuple[int, ...]) -> None:
+def test_forward_pass_has_the_shapes_of_items_and_latents(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, x = build(architecture, shape), items(shape)
     result = model(x, noise_of(model), condition_of(model))
     assert result.z.shape == result.posterior.mean.shape == result.posterior.variance.shape == (ITEMS, LATENTS)
@@ -131,9 +136,9 @@ def test_a_pass_has_the_shapes_of_its_items_and_latents(architecture: Architectu
 
 
 @every_model
-def test_encoding_and_decoding_are_the_halves_of_a_pass(architecture: Architecture, shape: tuple[int, ...]) -> None:
+def test_encode_and_decode_agree_with_the_forward_pass(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, x = build(architecture, shape), items(shape)
-    # An encoding is without noise, but for the one that a code is drawn with.
+    # Encoding uses no noise except that of the posterior.
     noise = {name: draw if name == "posterior" else draw * 0 for name, draw in noise_of(model).items()}
     result = model(x, noise, condition_of(model))
     posterior = model.encode(x, condition_of(model))
@@ -156,13 +161,15 @@ def assert_finite_loss_and_gradients(architecture: Architecture, shape: tuple[in
 
 
 @every_model
-def test_the_loss_and_every_gradient_are_finite(architecture: Architecture, shape: tuple[int, ...]) -> None:
+def test_loss_and_gradients_are_finite(architecture: Architecture, shape: tuple[int, ...]) -> None:
     assert_finite_loss_and_gradients(architecture, shape, "beta")
 
 
 @every_objective
 @some_models
-def test_so_they_are_under_every_objective(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
+def test_loss_and_gradients_are_finite_for_every_objective(
+    architecture: Architecture, shape: tuple[int, ...], objective: str
+) -> None:
     assert_finite_loss_and_gradients(architecture, shape, objective)
 
 
@@ -177,7 +184,7 @@ def loss_and_gradient(
     return loss.detach(), torch.autograd.grad(loss, vector)[0]
 
 
-def assert_runs_inside_a_wider_one(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
+def assert_same_loss_inside_a_wider_one(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
     model, wider = build(architecture, shape), build(architecture, shape, WIDER, seed=1)
     x = items(shape)
     own, room = Layout.of(model), Layout.of(wider)
@@ -194,18 +201,20 @@ def assert_runs_inside_a_wider_one(architecture: Architecture, shape: tuple[int,
 
 
 @every_model
-def test_a_model_runs_exactly_inside_a_wider_one(architecture: Architecture, shape: tuple[int, ...]) -> None:
-    assert_runs_inside_a_wider_one(architecture, shape, "beta")
+def test_a_model_gives_the_same_loss_inside_a_wider_one(architecture: Architecture, shape: tuple[int, ...]) -> None:
+    assert_same_loss_inside_a_wider_one(architecture, shape, "beta")
 
 
 @every_objective
 @some_models
-def test_so_it_does_under_every_objective(architecture: Architecture, shape: tuple[int, ...], objective: str) -> None:
-    assert_runs_inside_a_wider_one(architecture, shape, objective)
+def test_a_model_gives_the_same_loss_inside_a_wider_one_for_every_objective(
+    architecture: Architecture, shape: tuple[int, ...], objective: str
+) -> None:
+    assert_same_loss_inside_a_wider_one(architecture, shape, objective)
 
 
 @every_model
-def test_what_fills_the_spare_room_does_not_matter(architecture: Architecture, shape: tuple[int, ...]) -> None:
+def test_weights_of_masked_latents_do_not_matter(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, wider = build(architecture, shape), build(architecture, shape, WIDER, seed=1)
     x = items(shape)
     for name, room in wider.named_parameters():
@@ -224,7 +233,7 @@ def test_what_fills_the_spare_room_does_not_matter(architecture: Architecture, s
 
 
 @every_model
-def test_the_weights_come_back_from_a_state(architecture: Architecture, shape: tuple[int, ...]) -> None:
+def test_a_state_dict_restores_the_model(architecture: Architecture, shape: tuple[int, ...]) -> None:
     one, other, x = build(architecture, shape), build(architecture, shape, seed=1), items(shape)
     assert not torch.equal(one.encode(x, condition_of(one)).mean, other.encode(x, condition_of(one)).mean)
     state = one.state_dict()
@@ -236,25 +245,23 @@ def test_the_weights_come_back_from_a_state(architecture: Architecture, shape: t
 
 
 class Recorder(dict[str, Tensor]):
-    """A table of noise that remembers what was asked for."""
+    """A table of noise that records which streams are read."""
 
     def __init__(self, values: Mapping[str, Tensor]) -> None:
         super().__init__(values)
-        self.asked: set[str] = set()
+        self.used: set[str] = set()
 
     def __getitem__(self, name: str) -> Tensor:
-        self.asked.add(name)
+        self.used.add(name)
         return super().__getitem__(name)
 
 
 @every_model
-def test_the_noise_that_is_declared_is_the_noise_that_is_used(
-    architecture: Architecture, shape: tuple[int, ...]
-) -> None:
+def test_a_model_uses_exactly_the_noise_it_declares(architecture: Architecture, shape: tuple[int, ...]) -> None:
     model, x = build(architecture, shape), items(shape)
     recorder = Recorder(noise_of(model))
     z = model(x, recorder, condition_of(model)).z
-    assert recorder.asked == set(model.noise)
+    assert recorder.used == set(model.noise)
     for name in model.noise:
         other = {**recorder, name: draw(*recorder[name].shape, seed=9)}
         assert (model(x, other, condition_of(model)).z != z).all()
@@ -264,13 +271,13 @@ def test_the_noise_that_is_declared_is_the_noise_that_is_used(
 
 
 @every_model
-def test_the_seed_decides_the_weights(architecture: Architecture, shape: tuple[int, ...]) -> None:
+def test_equal_seeds_give_equal_weights(architecture: Architecture, shape: tuple[int, ...]) -> None:
     one, again = (parameters_of(build(architecture, shape, seed=3)) for _ in range(2))
     assert all(torch.equal(one[name], again[name]) for name in one)
 
 
 @pytest.mark.parametrize(("model", "posterior"), list(product(MODELS, POSTERIORS)))
-def test_a_model_and_a_posterior_that_do_not_go_together_are_named(model: str, posterior: str) -> None:
+def test_an_incompatible_model_and_posterior_are_named_in_the_error(model: str, posterior: str) -> None:
     if (model == "autoencoder") == (posterior == "deterministic"):
         assert describe(model, posterior=posterior).model == model
     else:
@@ -278,12 +285,12 @@ def test_a_model_and_a_posterior_that_do_not_go_together_are_named(model: str, p
             describe(model, posterior=posterior)
 
 
-def test_every_registered_part_is_in_some_model_that_is_tested() -> None:
-    tested = [parameter.id.split("-") for parameter in families()]
+def test_every_registered_part_is_tested() -> None:
+    tested = [parameter.id.split("-") for parameter in every_posterior_and_prior()]
     assert [set(column) for column in zip(*tested, strict=True)] == [set(MODELS), set(POSTERIORS), set(PRIORS)]
 
 
 @pytest.mark.parametrize("latents", [0, -1, 13, 2.0, True, "3"])
-def test_a_number_of_latents_that_the_data_cannot_have_is_named(latents: Any) -> None:
-    with pytest.raises(LatentError, match=r"whole number between 1 and 12 .*got "):
+def test_an_invalid_number_of_latents_is_refused(latents: Any) -> None:
+    with pytest.raises(LatentError, match=r"between 1 and 12 .*got "):
         Architecture(net="affine").build(VECTOR, latents, 0)

@@ -1,4 +1,4 @@
-"""Every variant's step can be traced into one program, as an accelerator runs it, and gives the same numbers."""
+"""The training step of every variant can be traced into one program, and gives the same numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def data(request: pytest.FixtureRequest) -> Dataset:
     return open_dataset(request.param).draw(64)
 
 
-def program_equals_step(architecture: Architecture, objective: Any, data: Dataset) -> None:
+def assert_traceable(architecture: Architecture, objective: Any, data: Dataset) -> None:
     members = [Member(2, objective, 1e-3, 0), Member(4, objective, 1e-3, 1)]
     trainer = Trainer(architecture, members, PLAN, data)
     state, engine, before = trainer.state, trainer.engine, trainer.state.copy()
@@ -48,22 +48,24 @@ def program_equals_step(architecture: Architecture, objective: Any, data: Datase
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_the_step_of_every_objective_is_one_program(name: str, data: Dataset) -> None:
+def test_the_training_step_of_every_objective_can_be_traced(name: str, data: Dataset) -> None:
     settings: dict[str, Any] = {"critic_widths": (6, 6)} if OBJECTIVES[name] is Factor else {}
     objective = OBJECTIVES[name](warm_up=10, free_bits=0.01, **settings)
-    program_equals_step(Architecture(net=NET), objective, data)
+    assert_traceable(Architecture(net=NET), objective, data)
 
 
 @pytest.mark.parametrize("posterior", sorted(POSTERIORS.keys() - {"deterministic"}))
 @pytest.mark.parametrize("prior", sorted(PRIORS.keys() - {"conditional"}))
-def test_the_step_with_every_prior_and_posterior_is_one_program(prior: str, posterior: str, data: Dataset) -> None:
-    program_equals_step(Architecture(net=NET, posterior=posterior, prior=prior), Beta(2.0), data)
+def test_the_training_step_with_every_prior_and_posterior_can_be_traced(
+    prior: str, posterior: str, data: Dataset
+) -> None:
+    assert_traceable(Architecture(net=NET, posterior=posterior, prior=prior), Beta(2.0), data)
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_the_step_of_every_model_is_one_program(name: str, data: Dataset) -> None:
+def test_the_training_step_of_every_model_can_be_traced(name: str, data: Dataset) -> None:
     kind = MODELS[name].condition
     if kind is not None and (data.labels if kind == "label" else data.factors) is None:
         pytest.skip(f"{data.name} has no {kind} to condition on")
     width = 0 if kind is None else condition_width(data, kind)
-    program_equals_step(Architecture(name, NET, MODELS[name].default_posterior, condition=width), Beta(2.0), data)
+    assert_traceable(Architecture(name, NET, MODELS[name].default_posterior, condition=width), Beta(2.0), data)

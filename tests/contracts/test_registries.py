@@ -24,7 +24,7 @@ from vaescope.registry import lookup
 from vaescope.sizing import GAPS
 from vaescope.training import OPTIMISERS, PRECISIONS, AMSGrad
 
-# What the command line calls it -> the table.
+# Kind of part, as the command line calls it -> its table.
 TABLES: dict[str, Any] = {
     "data": DATASETS,
     "gap": GAPS,
@@ -48,12 +48,12 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
-def test_a_name_is_lower_case_words(kind: str, name: str) -> None:
+def test_names_are_lower_case_words(kind: str, name: str) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name)
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
-def test_an_entry_says_what_it_is(kind: str, name: str) -> None:
+def test_every_entry_has_a_description(kind: str, name: str) -> None:
     entry = TABLES[kind][name]
     if kind == "data":
         assert entry.name == name
@@ -66,14 +66,14 @@ def test_an_entry_says_what_it_is(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gap", "likelihood", "net", "objective", "optimiser", "posterior", "prior"])
-def test_every_variant_with_options_is_a_frozen_data_class(kind: str) -> None:
+def test_variants_with_options_are_frozen_data_classes(kind: str) -> None:
     for variant in TABLES[kind].values():
         assert dataclasses.is_dataclass(variant)
         assert variant.__dataclass_params__.frozen
 
 
 @pytest.mark.parametrize(("kind", "name"), VARIANTS)
-def test_a_variant_comes_back_from_what_is_written_down(kind: str, name: str) -> None:
+def test_a_variant_survives_a_round_trip_through_json(kind: str, name: str) -> None:
     table = TABLES[kind]
     variant = table.resolve(name)
     assert type(variant) is table[name]
@@ -95,18 +95,18 @@ def test_a_variant_comes_back_from_what_is_written_down(kind: str, name: str) ->
     ],
     ids=repr,
 )
-def test_options_come_back_too(kind: str, variant: Any) -> None:
+def test_options_survive_a_round_trip_through_json(kind: str, variant: Any) -> None:
     written = json.loads(json.dumps(TABLES[kind].plain(variant)))
     assert TABLES[kind].resolve(written) == variant
 
 
-def test_an_architecture_comes_back_from_what_is_written_down() -> None:
+def test_an_architecture_survives_a_round_trip_through_json() -> None:
     architecture = Architecture(net=MLP((3,), (4,)), likelihood=Gaussian(0.5), initialisation="torch")
     assert Architecture(**json.loads(json.dumps(architecture.plain()))) == architecture
 
 
 @pytest.mark.parametrize("kind", sorted(TABLES))
-def test_an_unknown_name_lists_the_known_ones(kind: str) -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_names(kind: str) -> None:
     with pytest.raises(UnknownNameError) as refusal:
         lookup(TABLES[kind], "xyzzy", kind)
     assert str(refusal.value).startswith(f"{kind} must be one of ")
@@ -114,8 +114,8 @@ def test_an_unknown_name_lists_the_known_ones(kind: str) -> None:
     assert "'xyzzy'" in str(refusal.value)
 
 
-def test_an_unknown_data_set_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="'xyzzy' is neither a known data set") as refusal:
+def test_the_error_for_an_unknown_data_set_lists_the_known_names() -> None:
+    with pytest.raises(UnknownNameError, match="'xyzzy'") as refusal:
         open_dataset("xyzzy")
     assert set(DATASETS) <= words_of(str(refusal.value))
 
@@ -140,10 +140,10 @@ def output_of(*arguments: str) -> str:
 
 @pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data"}))
 @pytest.mark.parametrize("command", ["fit", "fondue"])
-def test_the_help_of_an_option_names_all_variants(command: str, kind: str) -> None:
+def test_the_help_of_an_option_lists_all_variants(command: str, kind: str) -> None:
     if (command, kind) != ("fit", "gap"):
         assert set(TABLES[kind]) <= words_of(help_of(kind, command))
 
 
-def test_the_list_of_data_sets_names_them_all() -> None:
+def test_the_datasets_command_lists_all_data_sets() -> None:
     assert set(DATASETS) <= words_of(output_of("datasets"))
