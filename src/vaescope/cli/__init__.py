@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import typer
+from typer import Option
 
 from vaescope.cli import diagnose, fit, fondue, reproduce, runs, sweep, variants
 from vaescope.errors import VaescopeError
@@ -33,7 +34,7 @@ app.add_typer(runs.app, name="runs")
 
 @app.callback(invoke_without_command=True)
 def options(
-    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
+    version: bool = Option(False, "--version", help="Show the version and exit.", is_eager=True),
 ) -> None:
     if version:
         from vaescope import __version__

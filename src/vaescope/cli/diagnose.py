@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from vaescope.cli import options
 from vaescope.cli.options import names
@@ -34,14 +34,14 @@ SCORED = ("metric", "score", "95%", "of noise", "of the factors", "parts", "esti
 
 
 def diagnose(
-    subject: Annotated[str, typer.Argument(help="A run (id or folder), or a file of codes: codes.npz, codes.csv.")],
+    subject: Annotated[str, Argument(help="A run (id or folder), or a file of codes: codes.npz, codes.csv.")],
     data: options.EncodedData = None,
     alpha: options.Alpha = 0.1,
     items: options.Items = 10_000,
-    predict: Annotated[bool, typer.Option("--predict", help="Also predict factors and labels from the codes.")] = False,
+    predict: Annotated[bool, Option("--predict", help="Also predict factors and labels from the codes.")] = False,
     metrics: options.Metrics = None,
     exclude: Annotated[
-        str | None, typer.Option(help="Compute metrics without latents of this type: passive or mixed.")
+        str | None, Option(help="Compute metrics without latents of this type: passive or mixed.")
     ] = None,
     seed: options.Seed = 0,
     runs: options.Runs = "runs",
@@ -99,14 +99,14 @@ def print_cards(verdict: str, cards: Sequence[Card]) -> None:
 
 
 def compare(
-    subjects: Annotated[list[str], typer.Argument(help="Runs (ids or folders), or files of codes of the same items.")],
-    data: Annotated[str | None, typer.Option(help="Data to encode; default: the data of the first run.")] = None,
-    measure: Annotated[str, typer.Option(help="Similarity: cka or procrustes.")] = "cka",
-    representation: Annotated[str, typer.Option(help="Codes to compare: mean, sample or variance.")] = "mean",
-    layers: Annotated[bool, typer.Option("--layers", help="Also compare all layers of the first two models.")] = False,
+    subjects: Annotated[list[str], Argument(help="Runs (ids or folders), or files of codes of the same items.")],
+    data: Annotated[str | None, Option(help="Data to encode; default: the data of the first run.")] = None,
+    measure: Annotated[str, Option(help="Similarity: cka or procrustes.")] = "cka",
+    representation: Annotated[str, Option(help="Codes to compare: mean, sample or variance.")] = "mean",
+    layers: Annotated[bool, Option("--layers", help="Also compare all layers of the first two models.")] = False,
     items: options.Items = 5000,
     seed: options.Seed = 0,
-    plot: Annotated[str | None, typer.Option(help="Write a plot of the similarities to this .html file.")] = None,
+    plot: Annotated[str | None, Option(help="Write a plot of the similarities to this .html file.")] = None,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
@@ -143,17 +143,13 @@ def _matrix_rows(names: Sequence[str], matrix: np.ndarray) -> list[list[str]]:
 
 
 def report(
-    subjects: Annotated[
-        list[str], typer.Argument(help="A run (id or folder) or a file of codes; several are compared.")
-    ],
-    output: Annotated[str, typer.Option("--output", "-o", help="The .html file to write.")] = "report.html",
+    subjects: Annotated[list[str], Argument(help="A run (id or folder) or a file of codes; several are compared.")],
+    output: Annotated[str, Option("--output", "-o", help="The .html file to write.")] = "report.html",
     data: options.EncodedData = None,
-    metrics: Annotated[
-        str | None, typer.Option(help="Metrics, separated by commas, or all; default: mig and dci.")
-    ] = None,
+    metrics: Annotated[str | None, Option(help="Metrics, separated by commas, or all; default: mig and dci.")] = None,
     alpha: options.Alpha = 0.1,
     items: options.Items = 10_000,
-    layers: Annotated[bool, typer.Option(help="Compare the layers of the network.")] = True,
+    layers: Annotated[bool, Option(help="Compare the layers of the network.")] = True,
     seed: options.Seed = 0,
     runs: options.Runs = "runs",
     json: options.Json = False,

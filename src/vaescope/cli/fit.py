@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from vaescope.cli import options
 from vaescope.cli.options import numbers
@@ -43,13 +43,13 @@ def datasets(json: options.Json = False) -> None:
 def fit(
     data: options.Data,
     *,
-    latents: Annotated[str, typer.Option(help="Number of latents; a list such as 5,10,20 trains one each.")] = "10",
-    beta: Annotated[str | None, typer.Option(help="Weight of the KL term; a list trains one model each.")] = None,
-    learning_rate: Annotated[str, typer.Option(help="Learning rate; a list trains one model each.")] = "1e-4",
-    steps: Annotated[int | None, typer.Option(help="Training steps; default: 5000.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the data, instead of steps.")] = None,
-    batch: Annotated[int, typer.Option(help="Batch size.")] = 64,
-    seed: Annotated[str, typer.Option(help="Random seed; a list such as 0,1,2 trains one model each.")] = "0",
+    latents: Annotated[str, Option(help="Number of latents; a list such as 5,10,20 trains one each.")] = "10",
+    beta: Annotated[str | None, Option(help="Weight of the KL term; a list trains one model each.")] = None,
+    learning_rate: Annotated[str, Option(help="Learning rate; a list trains one model each.")] = "1e-4",
+    steps: Annotated[int | None, Option(help="Training steps; default: 5000.")] = None,
+    epochs: Annotated[float | None, Option(help="Passes over the data, instead of steps.")] = None,
+    batch: Annotated[int, Option(help="Batch size.")] = 64,
+    seed: Annotated[str, Option(help="Random seed; a list such as 0,1,2 trains one model each.")] = "0",
     training: options.TrainingFlags,
     json: options.Json = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from vaescope.cli import options
 from vaescope.cli.output import check_file, print_json, print_rows
@@ -24,32 +24,32 @@ GAP_HELP = f'Criterion for "too many latents": {choices("gap")}'
 def fondue(
     data: options.Data,
     *,
-    gap: Annotated[str, typer.Option(help=GAP_HELP)] = "trace",
-    threshold: Annotated[float | None, typer.Option(help="Largest gap allowed; default: the gap's default.")] = None,
+    gap: Annotated[str, Option(help=GAP_HELP)] = "trace",
+    threshold: Annotated[float | None, Option(help="Largest gap allowed; default: the gap's default.")] = None,
     init: Annotated[
-        float | None, typer.Option(help="Where the search starts; default: the intrinsic dimension of the data.")
+        float | None, Option(help="Where the search starts; default: the intrinsic dimension of the data.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Number of seeds; default: 3 where models train together, else 1.")
+        int | None, Option(help="Number of seeds; default: 3 where models train together, else 1.")
     ] = None,
-    over: Annotated[str, typer.Option(help="latents, or a strength such as beta (needs --latents).")] = "latents",
-    latents: Annotated[int | None, typer.Option(help="Number of latents of a search over a strength.")] = None,
-    largest: Annotated[int | None, typer.Option(help="Largest number of latents to try.")] = None,
-    beta: Annotated[float | None, typer.Option(help="Weight of the KL term.")] = None,
+    over: Annotated[str, Option(help="latents, or a strength such as beta (needs --latents).")] = "latents",
+    latents: Annotated[int | None, Option(help="Number of latents of a search over a strength.")] = None,
+    largest: Annotated[int | None, Option(help="Largest number of latents to try.")] = None,
+    beta: Annotated[float | None, Option(help="Weight of the KL term.")] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate; default: 1e-4, or 1e-3 if an epoch has under 1500 steps.")
+        float | None, Option(help="Learning rate; default: 1e-4, or 1e-3 if an epoch has under 1500 steps.")
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="Batch size; default: 64, or 16 below 25,000 items.")] = None,
+    batch: Annotated[int | None, Option(help="Batch size; default: 64, or 16 below 25,000 items.")] = None,
     period: Annotated[
-        int | None, typer.Option(help="Steps between answers; default: an epoch, at least some hundred steps.")
+        int | None, Option(help="Steps between answers; default: an epoch, at least some hundred steps.")
     ] = None,
-    max_periods: Annotated[int, typer.Option(help="Maximum number of periods, even if the answer changes.")] = 10,
-    probe_items: Annotated[int, typer.Option(help="Number of training items to measure gaps on.")] = 10_000,
+    max_periods: Annotated[int, Option(help="Maximum number of periods, even if the answer changes.")] = 10,
+    probe_items: Annotated[int, Option(help="Number of training items to measure gaps on.")] = 10_000,
     training: options.TrainingFlags,
-    check: Annotated[bool, typer.Option("--check", help="Also train a few sizes fully to find the elbow.")] = False,
-    check_model: Annotated[str, typer.Option(help="Model that --check trains: vae or autoencoder.")] = "vae",
-    check_steps: Annotated[int, typer.Option(help="Training steps of each model of --check.")] = 5000,
-    plot: Annotated[str | None, typer.Option(help="Write a plot of the curves to this .html file.")] = None,
+    check: Annotated[bool, Option("--check", help="Also train a few sizes fully to find the elbow.")] = False,
+    check_model: Annotated[str, Option(help="Model that --check trains: vae or autoencoder.")] = "vae",
+    check_steps: Annotated[int, Option(help="Training steps of each model of --check.")] = 5000,
+    plot: Annotated[str | None, Option(help="Write a plot of the curves to this .html file.")] = None,
     json: options.Json = False,
 ) -> None:
     """Find how many latents a VAE needs for these data, without training any model to the end (FONDUE).

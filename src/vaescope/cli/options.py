@@ -10,7 +10,7 @@ from functools import cached_property, wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 from vaescope.cli.variants import choices
 from vaescope.errors import ConfigurationError
@@ -25,20 +25,18 @@ Number = TypeVar("Number", int, float)
 Name = TypeVar("Name", bound="str | None")
 Table = dict[str, object]
 
-Data = Annotated[str, typer.Argument(help="Name of a data set (see `vaescope datasets`), or path to your own data.")]
-RunId = Annotated[str, typer.Argument(help="Id of a run (its first characters suffice), or its folder.")]
-EncodedData = Annotated[str | None, typer.Option("--data", help="Data to encode; default: the data of the run.")]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda; default: cuda if available.")]
-Items = Annotated[int, typer.Option(help="Maximum number of items to encode.")]
-Seed = Annotated[int, typer.Option(help="Random seed for sampling and item selection.")]
-Alpha = Annotated[float, typer.Option(help="Threshold of the variable types.")]
-Metrics = Annotated[
-    str | None, typer.Option(help=f"Metrics to compute, separated by commas, or all: {choices('metric')}")
-]
-Runs = Annotated[str, typer.Option("--runs", help="Folder of the runs.")]
-Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
-Address = Annotated[str | None, typer.Option(help="Address of the ray cluster: auto, or host:port.")]
-Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
+Data = Annotated[str, Argument(help="Name of a data set (see `vaescope datasets`), or path to your own data.")]
+RunId = Annotated[str, Argument(help="Id of a run (its first characters suffice), or its folder.")]
+EncodedData = Annotated[str | None, Option("--data", help="Data to encode; default: the data of the run.")]
+Device = Annotated[str | None, Option(help="cpu or cuda; default: cuda if available.")]
+Items = Annotated[int, Option(help="Maximum number of items to encode.")]
+Seed = Annotated[int, Option(help="Random seed for sampling and item selection.")]
+Alpha = Annotated[float, Option(help="Threshold of the variable types.")]
+Metrics = Annotated[str | None, Option(help=f"Metrics to compute, separated by commas, or all: {choices('metric')}")]
+Runs = Annotated[str, Option("--runs", help="Folder of the runs.")]
+Engine = Annotated[str, Option(help="local (this machine) or ray (a cluster).")]
+Address = Annotated[str | None, Option(help="Address of the ray cluster: auto, or host:port.")]
+Json = Annotated[bool, Option("--json", help="Output JSON.")]
 
 
 class TrainingKeywords(TypedDict):
@@ -61,25 +59,25 @@ class TrainingKeywords(TypedDict):
 class TrainingFlags:
     """What `fit` and `fondue` train and how: each field is an option of both commands."""
 
-    model: Annotated[str, typer.Option(help=choices("model"))] = "vae"
-    net: Annotated[str | None, typer.Option(help=choices("net", FROM_DATA))] = None
-    likelihood: Annotated[str | None, typer.Option(help=choices("likelihood", FROM_DATA))] = None
-    posterior: Annotated[str | None, typer.Option(help=choices("posterior", FROM_MODEL))] = None
-    prior: Annotated[str | None, typer.Option(help=choices("prior", FROM_MODEL))] = None
-    objective: Annotated[str, typer.Option(help=choices("objective"))] = "beta"
+    model: Annotated[str, Option(help=choices("model"))] = "vae"
+    net: Annotated[str | None, Option(help=choices("net", FROM_DATA))] = None
+    likelihood: Annotated[str | None, Option(help=choices("likelihood", FROM_DATA))] = None
+    posterior: Annotated[str | None, Option(help=choices("posterior", FROM_MODEL))] = None
+    prior: Annotated[str | None, Option(help=choices("prior", FROM_MODEL))] = None
+    objective: Annotated[str, Option(help=choices("objective"))] = "beta"
     warm_up: Annotated[
-        float | None, typer.Option(help="Steps over which all terms but the reconstruction reach their full weight.")
+        float | None, Option(help="Steps over which all terms but the reconstruction reach their full weight.")
     ] = None
-    free_bits: Annotated[float | None, typer.Option(help="Nats of each latent's rate that are not penalised.")] = None
-    optimiser: Annotated[str, typer.Option(help=choices("optimiser"))] = "adam"
-    precision: Annotated[str, typer.Option(help=choices("precision"))] = "float32"
-    initialisation: Annotated[str | None, typer.Option(help=choices("initialisation", FROM_MODEL))] = None
-    held_out: Annotated[float, typer.Option(help="Share of items held out of training for evaluation.")] = 0.1
+    free_bits: Annotated[float | None, Option(help="Nats of each latent's rate that are not penalised.")] = None
+    optimiser: Annotated[str, Option(help=choices("optimiser"))] = "adam"
+    precision: Annotated[str, Option(help=choices("precision"))] = "float32"
+    initialisation: Annotated[str | None, Option(help=choices("initialisation", FROM_MODEL))] = None
+    held_out: Annotated[float, Option(help="Share of items held out of training for evaluation.")] = 0.1
     device: Device = None
     runs: Runs = "runs"
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any option of a part, as PART.OPTION=VALUE, such as net.kernels=[4,4,4,4]."),
+        Option("--set", help="Any option of a part, as PART.OPTION=VALUE, such as net.kernels=[4,4,4,4]."),
     ] = None
 
     @cached_property

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from vaescope.checks import finite_number
 from vaescope.cli import options
@@ -25,44 +26,44 @@ UNFINISHED = 3  # the exit code when pieces are left to do
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Studies by name; --list shows them.")] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List all studies with source and question.")] = False,
-    scale: Annotated[str, typer.Option(help="quick (seconds on a CPU) or paper (as published).")] = "quick",
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds. Default: the study's own.")] = None,
+    names: Annotated[list[str] | None, Argument(help="Studies by name; --list shows them.")] = None,
+    list_all: Annotated[bool, Option("--list", help="List all studies with source and question.")] = False,
+    scale: Annotated[str, Option(help="quick (seconds on a CPU) or paper (as published).")] = "quick",
+    seeds: Annotated[int | None, Option(help="Number of seeds. Default: the study's own.")] = None,
     share: Annotated[
         list[str] | None,
-        typer.Option(help="Share of the study's training: 0.1, or NAME=0.1 for each data set."),
+        Option(help="Share of the study's training: 0.1, or NAME=0.1 for each data set."),
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Use only this data set; files are then named after it. Repeatable."),
+        Option(help="Use only this data set; files are then named after it. Repeatable."),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show the pieces that are done and missing, and exit. Trains nothing.")
+        bool, Option("--plan", help="Show the pieces that are done and missing, and exit. Trains nothing.")
     ] = False,
     minutes: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Time limit: run whole pieces (at most 10 minutes each) until the next would not fit, then exit with "
             f"code {UNFINISHED}. Results are kept and the same command continues. Default: no limit."
         ),
     ] = None,
     piece: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Do only one share of the pieces, such as 3/8 (third of eight), to divide a study among machines. "
             f"Exits with code {UNFINISHED} while shares of others are missing."
         ),
     ] = None,
     results: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Folder of results (small JSON files). Repeatable: results of further folders, from other machines, "
             "are verified and copied into the first. Default: results in the folder of runs."
         ),
     ] = None,
     runs: options.Runs = "runs",
-    output: Annotated[str, typer.Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
+    output: Annotated[str, Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
     device: options.Device = None,
     engine: options.Engine = "local",
     address: options.Address = None,

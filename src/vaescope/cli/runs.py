@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from vaescope.cli import options
 from vaescope.cli.options import numbers
@@ -42,16 +43,16 @@ def runs(
     context: typer.Context,
     folder: options.Runs = "runs",
     where: Annotated[
-        list[str] | None, typer.Option(help="COLUMN=VALUE, or several values separated by commas; may be repeated.")
+        list[str] | None, Option(help="COLUMN=VALUE, or several values separated by commas; may be repeated.")
     ] = None,
-    sort: Annotated[str | None, typer.Option(help="Column to sort by; -COLUMN sorts in descending order.")] = None,
+    sort: Annotated[str | None, Option(help="Column to sort by; -COLUMN sorts in descending order.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Maximum number of runs; default: {MAX_PRINTED_ROWS} in a table.")
+        int | None, Option(min=1, help=f"Maximum number of runs; default: {MAX_PRINTED_ROWS} in a table.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Show all runs.")] = False,
-    columns: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the runs to a CSV file.")] = None,
-    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write the runs to a Parquet file.")] = None,
+    everything: Annotated[bool, Option("--all", help="Show all runs.")] = False,
+    columns: Annotated[str | None, Option(help="Columns, separated by commas.")] = None,
+    csv: Annotated[str | None, Option(metavar="FILE", help="Write the runs to a CSV file.")] = None,
+    parquet: Annotated[str | None, Option(metavar="FILE", help="Write the runs to a Parquet file.")] = None,
     json: options.Json = False,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -185,7 +186,7 @@ def show(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="SQL over the tables `runs` and `history`.")],
+    query: Annotated[str, Argument(help="SQL over the tables `runs` and `history`.")],
     folder: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
@@ -206,7 +207,7 @@ def sql(
 
 def prune(
     run: options.RunId,
-    keep: Annotated[str, typer.Option(help=KEEP)] = "used",
+    keep: Annotated[str, Option(help=KEEP)] = "used",
     data: options.EncodedData = None,
     alpha: options.Alpha = 0.1,
     items: options.Items = 10_000,
@@ -235,12 +236,12 @@ def prune(
 def export(
     run: options.RunId,
     # ONNX is the only format; the flag stays for scripts that pass it.
-    onnx: Annotated[bool, typer.Option("--onnx", hidden=True)] = True,
+    onnx: Annotated[bool, Option("--onnx", hidden=True)] = True,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Output folder; default: 'onnx' in the folder of the run.")
+        str | None, Option("--output", "-o", help="Output folder; default: 'onnx' in the folder of the run.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Data to check with; default: the data of the run.")] = None,
-    check_items: Annotated[int, typer.Option(help="Number of items to compare with PyTorch.")] = 64,
+    data: Annotated[str | None, Option(help="Data to check with; default: the data of the run.")] = None,
+    check_items: Annotated[int, Option(help="Number of items to compare with PyTorch.")] = 64,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:

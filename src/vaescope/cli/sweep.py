@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vaescope.cli import options
 from vaescope.cli.output import (
@@ -31,20 +31,18 @@ ENGINE_OF_OPTION = {"workers": "local", "address": "ray"}
 
 
 def sweep(
-    file: Annotated[
-        str, typer.Argument(help="A .toml file: [data], [model], [objective], [training], [grid], [measure].")
-    ],
+    file: Annotated[str, Argument(help="A .toml file: [data], [model], [objective], [training], [grid], [measure].")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the plan: runs, jobs, finished work, time, disk space.")
+        bool, Option("--dry-run", help="Only show the plan: runs, jobs, finished work, time, disk space.")
     ] = False,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: Annotated[
-        int | None, typer.Option(help="Number of processes of the local engine; default: one per core.")
+        int | None, Option(help="Number of processes of the local engine; default: one per core.")
     ] = None,
     device: options.Device = None,
     runs: options.Runs = "runs",
-    csv: Annotated[str | None, typer.Option(help="Write the table of all runs to this file.")] = None,
+    csv: Annotated[str | None, Option(help="Write the table of all runs to this file.")] = None,
     json: options.Json = False,
 ) -> None:
     """Train and measure a grid of runs, and show the results. Reuses finished runs and resumes interrupted ones."""

@@ -82,15 +82,6 @@ class StudySettings:
         """Where results are written."""
         return Path(self.results[0]) if self.results else Path(self.runs) / RESULTS_FOLDER
 
-    @property
-    def chosen_device(self) -> str:
-        """The device that is asked for, whether it is there or not, or a GPU where there is one.
-
-        What a study trains may depend on the device, such as its precision: a plan, and a page made from results, need
-        to know the device of the runs but not to have it.
-        """
-        return choose_device(None) if self.device is None else self.device
-
     def share_of(self, data: str) -> float:
         """The share of the training on a data set."""
         return self.share.get(data, 1.0) if isinstance(self.share, Mapping) else self.share
@@ -273,8 +264,11 @@ class StudyContext:
 
     @property
     def device(self) -> str:
-        """The device of the runs, which need not be there to plan or to read results."""
-        return self.settings.chosen_device
+        """The device of the runs, which need not be there to plan or to read results; default: a GPU if there is one.
+
+        What a study trains may depend on the device, such as its precision.
+        """
+        return choose_device(None) if self.settings.device is None else self.settings.device
 
     def verified_device(self) -> str:
         """The device, which must be there to compute on."""

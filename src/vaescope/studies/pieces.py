@@ -124,8 +124,7 @@ class TaskPiece:
     """Some parts of a task."""
 
     task: Task
-    parts: tuple[int, ...]
-    missing: tuple[int, ...]
+    missing: tuple[int, ...]  # parts that lack a result
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -140,7 +139,7 @@ class Piece:
     Attributes:
         reference: Seconds of all of it on the reference machine.
         remaining: The same of what is missing.
-        factor: How much longer this machine takes.
+        seconds: What is missing takes about this long on this machine.
         share: The share that it belongs to.
     """
 
@@ -151,13 +150,8 @@ class Piece:
     speed: Speed
     reference: float
     remaining: float
-    factor: float
+    seconds: float
     share: int = 1
-
-    @property
-    def seconds(self) -> float:
-        """What is missing takes about this long here."""
-        return self.remaining * self.factor
 
     @property
     def done(self) -> bool:
@@ -176,16 +170,12 @@ class StudyPlan(NotebookResult):
     @property
     def missing(self) -> tuple[Piece, ...]:
         """What this machine has to do."""
-        return tuple(piece for piece in self.pieces if not piece.done and self.is_mine(piece))
+        return tuple(piece for piece in self.left if self.share is None or piece.share == self.share[0])
 
     @property
-    def missing_elsewhere(self) -> tuple[Piece, ...]:
-        """What other machines have to do."""
-        return tuple(piece for piece in self.pieces if not piece.done and not self.is_mine(piece))
-
-    def is_mine(self, piece: Piece) -> bool:
-        """Whether a piece belongs to the share of this machine."""
-        return self.share is None or piece.share == self.share[0]
+    def left(self) -> tuple[Piece, ...]:
+        """What this machine and others have to do."""
+        return tuple(piece for piece in self.pieces if not piece.done)
 
     def rows(self) -> list[JsonTable]:
         """One row for each piece."""
@@ -201,14 +191,14 @@ class StudyPlan(NotebookResult):
 
     def summary(self) -> str:
         """How many pieces there are, what is done, and what the others take."""
-        own, missing = self.missing, len(self.missing) + len(self.missing_elsewhere)
+        own = self.missing
         if not self.pieces:
             return f"{self.study} trains nothing"
-        if not missing:
+        if not self.left:
             return f"{self.study}: all {len(self.pieces)} pieces are done"
         mine = "" if self.share is None else f"; share {self.share[0]}/{self.share[1]} has {len(own)} of them to do"
         return (
-            f"{self.study}: {missing} of {len(self.pieces)} pieces are missing{mine}, about "
+            f"{self.study}: {len(self.left)} of {len(self.pieces)} pieces are missing{mine}, about "
             f"{sum(piece.seconds for piece in own) / 60:.1f} minutes one after another"
         )
 
@@ -272,7 +262,7 @@ def _trainings(context: StudyContext, times: StepTimes, limit: float) -> Iterato
             missing = tuple(identity for identity in part if identity in lacking | needed)
             work = TrainPiece(part_of(job, part), tuple(requests), missing)
             whole, rest = (speed.seconds(count, steps, MEASURE_SECONDS) for count in (len(part), len(missing)))
-            yield Piece(_title(job), len(part), steps, work, speed, whole, rest, times.factor(speed))
+            yield Piece(_title(job), len(part), steps, work, speed, whole, rest, rest * times.factor(speed))
 
 
 def _tasks(context: StudyContext, times: StepTimes, limit: float) -> Iterator[Piece]:
@@ -286,11 +276,11 @@ def _tasks(context: StudyContext, times: StepTimes, limit: float) -> Iterator[Pi
         most = max(1, math.floor(speed.models_within(limit, task.steps, after) / task.models))
         for own in _cut(parts, most):
             missing = tuple(part for part in own if _is_missing(task, part, context))
-            models, work = math.ceil(task.models * len(own)), TaskPiece(task, tuple(own), missing)
+            models, work = math.ceil(task.models * len(own)), TaskPiece(task, missing)
             whole = speed.seconds(models, task.steps, after)
             rest = speed.seconds(task.models * len(missing), task.steps, after)
             shown = len(task.needs) or models
-            yield Piece(task.title, shown, task.steps, work, speed, whole, rest, times.factor(speed))
+            yield Piece(task.title, shown, task.steps, work, speed, whole, rest, rest * times.factor(speed))
 
 
 def _is_missing(task: Task, part: int, context: StudyContext) -> bool:

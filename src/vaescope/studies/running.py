@@ -66,7 +66,7 @@ def find(
                 notes = tuple(dict.fromkeys((*context.notes, *findings.notes)))
                 return replace(findings, notes=notes), context.scale_words()
             if not plan.missing:
-                if not plan.missing_elsewhere:
+                if not plan.left:
                     raise AssertionError(f"{study.name} reads a value that it did not ask for")
                 raise StudyUnfinished(plan, "The rest belongs to other shares; merge their results with --results.")
             in_time = _perform(plan, context, deadline, first=first)

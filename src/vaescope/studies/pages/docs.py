@@ -29,13 +29,17 @@ ABOUT = (
 
 def markdown(plain: JsonTable, picture: str | None = None, remarks: str = "") -> str:
     """The page of one study; `picture` is the file name of the figure, `remarks` are ours."""
+    figures = [f"![{_escaped(plain['source'])}, ours]({picture})"] if picture else []
+    if plain["charts"]:
+        sentences = [f"- **{_escaped(chart['title'])}.** {_escaped(chart['sentence'])}" for chart in plain["charts"]]
+        figures.append("\n".join(sentences))
     parts = [
         f"# {_escaped(plain['source'])}",
         f"Asked: {_escaped(plain['question'])}",
         f"Made by {', '.join(f'`{command}`' for command in plain['made_by'])}.",
         "## Ours and the published",
         *_numbers(plain),
-        *_figures(plain, picture),
+        *(["## Figures", *figures] if figures else []),
         "## What it means",
         f"{_escaped(plain['summary'])}.",
         *(_escaped(paragraph) for paragraph in remarks.split("\n\n") if paragraph.strip()),
@@ -103,14 +107,6 @@ def _numbers(plain: JsonTable) -> list[str]:
     )
     more = f"The first {SHOWN} of {len(rows)} rows; [all of them]({plain['study']}.json)."
     return [shown, more] if len(rows) > SHOWN else [shown]
-
-
-def _figures(plain: JsonTable, picture: str | None) -> list[str]:
-    charts = plain["charts"]
-    sentences = "\n".join(f"- **{_escaped(chart['title'])}.** {_escaped(chart['sentence'])}" for chart in charts)
-    shown = f"![{_escaped(plain['source'])}, ours]({picture})" if picture else ""
-    found = [part for part in (shown, sentences) if part]
-    return ["## Figures", *found] if found else []
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:

@@ -26,7 +26,11 @@ VALUES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "
 def study_page(plain: JsonTable) -> str:
     """The page of what `Reproduction.plain` gives: how the numbers compare, figures, what the source left open."""
     plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
-    parts: list[tuple[str, str, Any]] = [("numbers", "Ours and the published", _numbers(plain["rows"]))]
+    numbers = element("p", "No number was measured, and none is published.")
+    if plain["rows"]:
+        caption = "Mean ± standard deviation over seeds, ours and the published numbers"
+        numbers = table(rows_for_people(plain["rows"]), caption)
+    parts: list[tuple[str, str, Markup]] = [("numbers", "Ours and the published", numbers)]
     if plots:
         parts.append(("figures", "Figures", page.plots(plots)))
     if pictures:
@@ -77,17 +81,16 @@ def rows_for_people(rows: Sequence[JsonTable]) -> list[JsonTable]:
     Columns that would be empty are left out.
     """
     readable = [_readable(row) for row in rows]
-    empty = [name for name in columns_of(readable) if all(row[name] in (None, "") for row in readable)]
-    return [{name: value for name, value in row.items() if name not in empty} for row in readable]
+    shown = [name for name in columns_of(readable) if any(row[name] not in (None, "") for row in readable)]
+    return [{name: row[name] for name in shown} for row in readable]
 
 
 def _readable(row: JsonTable) -> JsonTable:
     difference = row["difference_sd"]
-    seeds = row["seeds"] if row["ours"] is not None else None
     return {
         **{name: value for name, value in row.items() if name not in VALUES},
         "ours": _with_spread(row["ours"], row["sd"]),
-        "seeds": seeds,
+        "seeds": None if row["ours"] is None else row["seeds"],
         "published": _with_spread(row["published"], row["published_sd"]),
         "difference in published sd": "" if difference is None else f"{difference:+.2f}",
         "agreement": "" if difference is None else BEYOND if abs(difference) > FAR else WITHIN,
@@ -96,15 +99,8 @@ def _readable(row: JsonTable) -> JsonTable:
 
 
 def _with_spread(value: float | None, spread: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if spread is None else f"{value:.4g} ± {spread:.2g}"
-
-
-def _numbers(rows: Sequence[JsonTable]) -> Markup:
-    if not rows:
-        return element("p", "No number was measured, and none is published.")
-    return table(rows_for_people(rows), "Mean ± standard deviation over seeds, ours and the published numbers")
+    number = "" if value is None else f"{value:.4g}"
+    return number if value is None or spread is None else f"{number} ± {spread:.2g}"
 
 
 def _plain_value(value: Any) -> Any:
