@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from vaescope.studies import STUDIES, Findings, Study, StudySettings
-from vaescope.studies.running import find, plan
+from vaescope.studies.running import find, plan_pieces
 
 
 def found_once(study: Study, settings: StudySettings) -> Findings:
     """The findings of a study, whose first plan must tell all that it needs: it asks before it reads."""
-    before = plan(study, replace(settings, results=(Path(settings.runs) / "no-results",)))
+    before = plan_pieces(study, replace(settings, results=(Path(settings.runs) / "no-results",)))
     findings, _ = find(study, settings)
-    after = plan(study, settings)
+    after = plan_pieces(study, settings)
     columns = ("what", "models", "steps")
     first, last = ([[row[name] for name in columns] for row in one.rows()] for one in (before, after))
     assert first == last

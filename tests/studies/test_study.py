@@ -21,10 +21,10 @@ from vaescope.studies import (
     Study,
     StudyContext,
     StudySettings,
-    published_cells,
     reproduce,
 )
 from vaescope.studies.measurements import LAST_TEST
+from vaescope.studies.published import published_cells
 from vaescope.studies.running import find
 from vaescope.sweeps.specification import Sweep
 
@@ -190,7 +190,7 @@ def test_all_published_numbers_can_be_read() -> None:
 def test_a_reproduction_trains_measures_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
     known = (Cell({"beta": 4.0}, 1.0, 0.5),)
-    monkeypatch.setattr("vaescope.studies.published_cells", lambda name: known if name == STUDY.name else ())
+    monkeypatch.setattr("vaescope.studies.running.published_cells", lambda name: known if name == STUDY.name else ())
     found = reproduce(STUDY.name, "paper", runs=tmp_path, engine_options={"workers": 1}, progress=False)
     assert found.plain()["made_by"] == ["vaescope reproduce some-table1 --scale paper"]
     assert [(row["beta"], row["ours"], row["difference_sd"]) for row in found.rows()] == [

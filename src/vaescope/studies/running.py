@@ -1,4 +1,4 @@
-"""Do the missing pieces of a study, within a time if one is given, and put its findings together."""
+"""All studies by name, what is missing of them, and doing it, within a time if one is given."""
 
 from __future__ import annotations
 
@@ -12,17 +12,26 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain, islice, takewhile
 from pathlib import Path
+from typing import Unpack
 
 import torch
 
 from vaescope.checks import finite_number
 from vaescope.data import Dataset
+from vaescope.errors import ConfigurationError
+from vaescope.registry import lookup
 from vaescope.runs import COMPLETE, Run, Store
-from vaescope.studies.context import MissingResults, StudyContext, StudySettings
-from vaescope.studies.pieces import Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, part_of, plan_study
+from vaescope.studies import bonheme, clapham, mathieu, pastrana, rolinek
+from vaescope.studies.context import MissingResults, SettingsOptions, StudyContext, StudySettings
+from vaescope.studies.pieces import Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, parse_share, part_of, plan_study
+from vaescope.studies.published import published_cells
 from vaescope.studies.results import Json, Result, ResultStore
-from vaescope.studies.study import Findings, Study
+from vaescope.studies.study import Findings, Reproduction, Study
 from vaescope.sweeps import EngineOptions, get_engine, is_done, single_thread
+
+STUDIES: dict[str, Study] = {
+    study.name: study for document in (bonheme, clapham, mathieu, pastrana, rolinek) for study in document.STUDIES
+}
 
 
 class StudyUnfinished(Exception):
@@ -35,6 +44,44 @@ class StudyUnfinished(Exception):
 
 class OutOfTime(Exception):
     """The minutes are over while a piece is being done; its checkpoint is written."""
+
+
+def reproduce(
+    name: str,
+    scale: str = "quick",
+    *,
+    minutes: float | None = None,
+    piece: str | None = None,
+    **settings: Unpack[SettingsOptions],
+) -> Reproduction:
+    """Train what is missing of a study, measure it, and compare our numbers with the published ones.
+
+    Results are kept as they are measured: the same call continues after a stop.
+
+    Args:
+        name: A study of `STUDIES`.
+        scale: 'quick' or 'paper'.
+        minutes: Time limit. Whole pieces are done until the next would not fit, then `StudyUnfinished` is raised.
+        piece: The share of the pieces that is done here, such as '3/8'. Default: all.
+        settings: Those of `StudySettings`: seeds, share, data, runs, results, device, engine, engine_options, progress.
+    """
+    study, chosen = lookup(STUDIES, name, "study"), StudySettings(scale, **settings)
+    findings, words = find(study, chosen, minutes=minutes, share=None if piece is None else parse_share(piece))
+    if not findings.cells:
+        why = "data must name some that" if chosen.data else "some of the data must be there that"
+        raise ConfigurationError(f"{why} {name} is about. {' '.join(findings.notes)}")
+    return Reproduction(study, chosen, findings, published_cells(name), words)
+
+
+def plan(
+    name: str, scale: str = "quick", *, piece: str | None = None, **settings: Unpack[SettingsOptions]
+) -> StudyPlan:
+    """The pieces of a study that are done and those that are missing, with an estimate of their minutes.
+
+    The arguments are those of `reproduce`. Nothing is trained.
+    """
+    study = lookup(STUDIES, name, "study")
+    return plan_pieces(study, StudySettings(scale, **settings), None if piece is None else parse_share(piece))
 
 
 def find(
@@ -75,7 +122,7 @@ def find(
             raise StudyUnfinished(plan_study(study.name, context, share), "The same command continues.")
 
 
-def plan(study: Study, settings: StudySettings, share: tuple[int, int] | None = None) -> StudyPlan:
+def plan_pieces(study: Study, settings: StudySettings, share: tuple[int, int] | None = None) -> StudyPlan:
     """The pieces of a study, done or missing; nothing is trained."""
     context = StudyContext(settings, _open_store(settings))
     with suppress(MissingResults):
