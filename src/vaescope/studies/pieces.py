@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -44,8 +44,7 @@ DEFAULT_STEP_SECONDS = {"cuda": (0.4e-3, 0.12e-3), "cpu": (0.0, 4e-3)}
 SETUP_SECONDS = {"cuda": 25.0, "cpu": 0.5}  # compiling the program of an ensemble
 
 
-@dataclass(frozen=True)
-class Speed:
+class Speed(NamedTuple):
     """What a step time is known by: the kind of device, the kind of net, the precision."""
 
     device: str
@@ -53,14 +52,9 @@ class Speed:
     precision: str
 
     @property
-    def name(self) -> str:
-        """The key in the file of step times."""
-        return f"{self.device} {self.net} {self.precision}"
-
-    @property
     def step_seconds(self) -> tuple[float, float]:
         """The part of a step that does not depend on the members of an ensemble, and the part of each member."""
-        return STEP_SECONDS.get((self.device, self.net, self.precision), DEFAULT_STEP_SECONDS[self.device])
+        return STEP_SECONDS.get(self, DEFAULT_STEP_SECONDS[self.device])
 
     def seconds(self, models: float, steps: float, after: float = 0.0) -> float:
         """The reference time of an ensemble, with `after` seconds more for each model."""
@@ -83,26 +77,23 @@ class StepTimes:
         self._spent: dict[str, dict[str, float]] = {}
         if self._file.is_file():
             try:
-                kept = json.loads(self._file.read_text(encoding="utf-8"))
-                self._spent = {name: {part: float(one[part]) for part in _PARTS} for name, one in kept.items()}
+                for name, one in json.loads(self._file.read_text(encoding="utf-8")).items():
+                    self._spent[name] = {"seconds": float(one["seconds"]), "reference": float(one["reference"])}
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise RunError(f"{self._file} is damaged ({error}). Move it away: times are measured again.") from error
 
     def factor(self, speed: Speed) -> float:
         """The measured time over the reference; 1 before anything was measured."""
-        spent = self._spent.get(speed.name)
+        spent = self._spent.get(" ".join(speed))
         return 1.0 if spent is None else spent["seconds"] / spent["reference"]
 
     def add(self, speed: Speed, seconds: float, reference: float) -> None:
         """Remember what a piece took."""
-        before = self._spent.get(speed.name, dict.fromkeys(_PARTS, 0.0))
-        both = zip(_PARTS, (seconds, reference), strict=True)
-        self._spent[speed.name] = {part: before[part] + more for part, more in both}
+        spent = self._spent.setdefault(" ".join(speed), {"seconds": 0.0, "reference": 0.0})
+        spent["seconds"] += seconds
+        spent["reference"] += reference
         make_folder(self._file.parent)
         write_atomically(self._file, json.dumps(self._spent, indent=1).encode())
-
-
-_PARTS = ("seconds", "reference")
 
 
 @dataclass(frozen=True)
@@ -318,10 +309,9 @@ def _shared(pieces: Sequence[Piece], shares: int) -> list[Piece]:
 
     A task stays on the machine that has the weights that it needs.
     """
-    bundle = list(range(len(pieces)))
-    for piece in pieces:
-        ids = set(piece.work.runs)
-        joined = {bundle[at] for at, other in enumerate(pieces) if ids & set(other.work.runs)}
+    bundle, runs = list(range(len(pieces))), [set(piece.work.runs) for piece in pieces]
+    for own in runs:
+        joined = {bundle[at] for at, other in enumerate(runs) if not own.isdisjoint(other)}
         bundle = [min(joined) if one in joined else one for one in bundle]
     weights: dict[int, float] = dict.fromkeys(bundle, 0.0)
     for one, piece in zip(bundle, pieces, strict=True):
