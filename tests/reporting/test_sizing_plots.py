@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from vaescope.checks import without_infinities
-from vaescope.reporting.sizing_plots import elbow_curve, elbow_plot, fondue_plot, gap_curve
+from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
 from vaescope.sizing.elbow import Elbow, ElbowPoint
 from vaescope.sizing.result import Answer, Fondue, Probe
 from vaescope.sizing.search import SearchResult
@@ -50,6 +50,14 @@ def bent(chosen: int | None = 12, seeds: int = 2, accuracies: bool = True) -> El
 def trace(figure: Any, name: str) -> Any:
     (one,) = [one for one in figure.data if one.name == name]
     return one
+
+
+def gap_curve(one: Fondue) -> Any:
+    return fondue_plot(one).figure
+
+
+def elbow_curve(one: Elbow) -> Any:
+    return elbow_plot(one).figure
 
 
 def shape(figure: Any, name: str) -> Any:
@@ -214,11 +222,11 @@ def test_the_chosen_number_and_the_elbow_are_marked(chosen: int | None, marks: d
 def test_a_search_and_its_saved_form_give_the_same_plot(over: str, title: str) -> None:
     result = found(over=over)
     saved = json.loads(json.dumps(without_infinities(result.plain())))
-    one, other = fondue_plot(result), fondue_plot(saved)
+    one, other = fondue_plot(result), fondue_plot(Fondue.from_plain(saved))
     assert one.title == other.title == title
     assert one.sentence == other.sentence == result.summary()
     assert one.rows == other.rows == result.curve
-    assert one.figure.to_json() == other.figure.to_json() == gap_curve(result).to_json()
+    assert one.figure.to_json() == other.figure.to_json()
 
 
 def test_an_elbow_plot_has_a_row_for_each_size() -> None:

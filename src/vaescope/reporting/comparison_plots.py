@@ -96,9 +96,11 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
     None unless exactly one strength of the objectives differs, and if no run has types.
     """
     typed = [row for row in rows if _has_types(row)]
-    name = _differing_strength(typed)
-    if name is None:
+    known = {name: {row[name] for row in typed if isinstance(row.get(name), int | float)} for name in _strengths()}
+    differing = [name for name, values in known.items() if len(values) > 1]
+    if len(differing) != 1:
         return None
+    (name,) = differing
     values = sorted({row[name] for row in typed if name in row})
     groups = [[row for row in typed if row.get(name) == value] for value in values]
     shown = [{name: value, **_count_statistics(group)} for value, group in zip(values, groups, strict=True)]
@@ -127,7 +129,10 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
             ),
         )
     words = name.replace("_", " ")
-    figure.update_xaxes(title_text=words, zeroline=False, **_strength_axis(values))
+    # Strengths are usually doubled.
+    figure.update_xaxes(title_text=words, zeroline=False, type="log" if min(values) > 0 else "linear")
+    if len(values) <= MAX_TICKS:
+        figure.update_xaxes(tickmode="array", tickvals=values, ticktext=[f"{value:g}" for value in values])
     figure.update_yaxes(title_text="number of latents", rangemode="tozero")
     first, last = (", ".join(f"{row[kind]:.3g} {kind}" for kind in VARIABLE_TYPES) for row in (shown[0], shown[-1]))
     sentence = f"Average number of latents: {first} at {words} {values[0]:g}; {last} at {words} {values[-1]:g}."
@@ -228,13 +233,6 @@ def _strengths() -> list[str]:
     return sorted(dict.fromkeys(fields), key=lambda name: name != "beta")
 
 
-def _differing_strength(rows: Sequence[Row]) -> str | None:
-    """The strength in which runs differ, if there is exactly one."""
-    values = {name: {row[name] for row in rows if isinstance(row.get(name), int | float)} for name in _strengths()}
-    differing = [name for name, known in values.items() if len(known) > 1]
-    return differing[0] if len(differing) == 1 else None
-
-
 def _count_statistics(rows: Sequence[Row]) -> dict[str, float]:
     """The mean, least and greatest count of each type."""
     statistics: dict[str, float] = {"runs": len(rows)}
@@ -242,14 +240,6 @@ def _count_statistics(rows: Sequence[Row]) -> dict[str, float]:
         counts = [row[kind] for row in rows]
         statistics |= {kind: fmean(counts), f"{kind}_least": min(counts), f"{kind}_most": max(counts)}
     return statistics
-
-
-def _strength_axis(values: Sequence[float]) -> dict[str, object]:
-    """Strengths are usually doubled, so the axis is logarithmic unless one is 0; few strengths have a tick each."""
-    axis: dict[str, object] = {"type": "log" if min(values) > 0 else "linear"}
-    if len(values) <= MAX_TICKS:
-        axis |= {"tickmode": "array", "tickvals": list(values), "ticktext": [f"{value:g}" for value in values]}
-    return axis
 
 
 def _small_multiples(losses: dict[str, Series]) -> go.Figure:

@@ -26,17 +26,22 @@ class Series(NamedTuple):
 def series(history: History, split: str, name: str, max_points: int = MAX_POINTS) -> Series:
     """The finite values of one term on one split, downsampled."""
     rows = [row for row in history if row["split"] == split and is_finite(row.get(name))]
-    kept = [rows[place] for place in downsample([row[name] for row in rows], max_points)]
+    kept = [rows[place] for place in downsample([row[name] for row in rows], max_points=max_points)]
     return Series([row["step"] for row in kept], [round_value(row[name]) for row in kept])
 
 
-def downsample(values: Sequence[float], max_points: int = MAX_POINTS) -> list[int]:
-    """Indices of at most `max_points` values: the first, the last, and the extremes of equal intervals between."""
-    if len(values) <= max_points:
-        return list(range(len(values)))
-    array, kept = np.asarray(values), {0, len(values) - 1}
-    for interval in np.array_split(np.arange(1, len(values) - 1), (max_points - 2) // 2):
-        kept |= {int(interval[array[interval].argmin()]), int(interval[array[interval].argmax()])}
+def downsample(*columns: Sequence[float], max_points: int = MAX_POINTS) -> list[int]:
+    """Indices of at most `max_points` rows: the first, the last, and the extremes of each column between.
+
+    The extremes are those of equal intervals.
+    """
+    count = len(columns[0])
+    if count <= max_points:
+        return list(range(count))
+    kept = {0, count - 1}
+    for array in map(np.asarray, columns):
+        for interval in np.array_split(np.arange(1, count - 1), (max_points // len(columns) - 2) // 2):
+            kept |= {int(interval[array[interval].argmin()]), int(interval[array[interval].argmax()])}
     return sorted(kept)
 
 

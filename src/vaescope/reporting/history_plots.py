@@ -12,7 +12,6 @@ from plotly.subplots import make_subplots
 from vaescope.diagnosis.subject import History
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.reporting.downsample import (
-    MAX_POINTS,
     SPLIT_NAMES,
     TEST,
     TRAIN,
@@ -35,7 +34,6 @@ from vaescope.reporting.style import (
     set_layout,
     type_label,
 )
-from vaescope.runs import Run
 
 PANEL, MARGINS, HEIGHT = 170, 100, 380  # pixels
 MAX_LARGE_MARKERS = 40  # points above which markers are small
@@ -97,20 +95,17 @@ def history_plot(history: History) -> Plot | None:
     return Plot("Training", _course(lines, history), figure, rows)
 
 
-def run_plot(run: Run) -> Plot | None:
-    """The history of a run."""
-    return history_plot(run.history)
-
-
 def rate_distortion_plot(history: History) -> Plot | None:
     """Reconstruction against rate during training, with the end marked; None if no row has both.
 
     The path is that of the training items, or of the held-out items if there are no others.
     """
     train, test = (_rate_points(history, split) for split in (TRAIN, TEST))
-    split, path = (TRAIN, _downsample_path(train)) if train else (TEST, _downsample_path(test))
+    split, path = (TRAIN, train) if train else (TEST, test)
     if not any(point.rate > 0 for point in path):
         return None
+    kept = downsample([point.rate for point in path], [point.reconstruction for point in path])
+    path = [path[place] for place in kept]
     steps, rates, distortions = ([point[column] for point in path] for column in range(3))
     axes = "rate %{x:.4g} nats<br>reconstruction %{y:.4g} nats<extra></extra>"
     figure = go.Figure(
@@ -130,15 +125,13 @@ def rate_distortion_plot(history: History) -> Plot | None:
     ends += [(TEST, test[-1], VERMILION, "diamond-open")] if train and test else []
     for where, end, colour, symbol in ends:
         name = SPLIT_NAMES[where]
-        mark = {"size": 15, "symbol": symbol, "color": colour, "line": {"width": 3, "color": colour}}
-        hover = f"end, step {end.step}, {name}<br>{axes}"
         figure.add_scatter(
             x=[end.rate],
             y=[end.reconstruction],
             name=f"end, {name}",
             mode="markers",
-            marker=mark,
-            hovertemplate=hover,
+            marker={"size": 15, "symbol": symbol, "color": colour, "line": {"width": 3, "color": colour}},
+            hovertemplate=f"end, step {end.step}, {name}<br>{axes}",
         )
     figure.update_xaxes(title_text="rate (nats)", **axis_scale(rates))
     figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale(distortions))
@@ -156,7 +149,11 @@ def types_over_training_plot(history: History) -> Plot | None:
     probes = [row for row in history if row["split"] == PROBE and all(kind in row for kind in VARIABLE_TYPES)]
     if len(probes) < 2:
         return None
-    shown = _changes(probes)
+    changed = [after for before, after in pairwise(probes) if _counts(before) != _counts(after)]
+    shown = [probes[0], *changed]
+    if probes[-1] is not shown[-1]:
+        shown.append(probes[-1])
+    shown = [shown[place] for place in downsample(*([row[kind] for row in shown] for kind in VARIABLE_TYPES))]
     figure = go.Figure()
     set_layout(figure, HEIGHT, legend=True)
     for kind in VARIABLE_TYPES:
@@ -173,11 +170,10 @@ def types_over_training_plot(history: History) -> Plot | None:
     figure.update_xaxes(title_text=STEP_TITLE)
     figure.update_yaxes(title_text="number of latents", rangemode="tozero", tickformat="d", nticks=8)
     first, last = (", ".join(f"{row[kind]} {kind}" for kind in VARIABLE_TYPES) for row in (probes[0], probes[-1]))
-    changed = [after["step"] for before, after in pairwise(probes) if _counts(before) != _counts(after)]
     state = "the counts never changed"
     if changed:
-        moving = changed[-1] == probes[-1]["step"]
-        state = "still changing at the last check" if moving else f"unchanged since step {changed[-1]}"
+        moving = changed[-1] is probes[-1]
+        state = "still changing at the last check" if moving else f"unchanged since step {changed[-1]['step']}"
     sentence = f"Step {probes[0]['step']}: {first}. Step {probes[-1]['step']}: {last}; {state}."
     rows = [{"step": row["step"], **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in shown]
     return Plot("Types over training", sentence, figure, rows)
@@ -197,28 +193,6 @@ def _rate_points(history: History, split: str) -> list[RatePoint]:
         for row in history
         if row["split"] == split and is_finite(row.get("rate")) and is_finite(row.get("reconstruction"))
     ]
-
-
-def _downsample_path(path: list[RatePoint]) -> list[RatePoint]:
-    """Keep the extremes of both coordinates."""
-    if len(path) <= MAX_POINTS:
-        return path
-    columns = ([point.rate for point in path], [point.reconstruction for point in path])
-    return [path[place] for place in sorted({p for column in columns for p in downsample(column, MAX_POINTS // 2)})]
-
-
-def _changes(probes: History) -> History:
-    """The first and last probe, and those at which a count changed."""
-    inner = pairwise(probes[:-1])
-    kept = [probes[0], *(after for before, after in inner if _counts(before) != _counts(after)), probes[-1]]
-    if len(kept) <= MAX_POINTS:
-        return kept
-    places = {
-        place
-        for kind in VARIABLE_TYPES
-        for place in downsample([row[kind] for row in kept], MAX_POINTS // len(VARIABLE_TYPES))
-    }
-    return [kept[place] for place in sorted(places)]
 
 
 def _counts(probe: Mapping[str, int]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -33,8 +33,12 @@ def histograms_plot(codes: Representation, types: VariableTypes) -> Plot:
     The latents of a type are stacked, or counted together if the model has many. All panels of a column have the same
     bins.
     """
-    groups = _groups(types)
-    present = list(dict.fromkeys(kind for kind, _ in groups))
+    members = _members(types)
+    present = list(members)
+    if len(types.types) > MAX_SEPARATE:
+        groups = list(members.items())
+    else:
+        groups = [(kind, [latent]) for kind, latents in members.items() for latent in latents]
     titles = [f"{type_label(kind)}: {name}s" for kind in present for name in AXIS_TITLES]
     figure = make_subplots(
         rows=len(present), cols=2, shared_xaxes="columns", subplot_titles=titles, vertical_spacing=0.2 / len(present)
@@ -46,7 +50,10 @@ def histograms_plot(codes: Representation, types: VariableTypes) -> Plot:
     tables = {"mean": codes.mean, "variance": codes.variance}
     for column, (name, title) in enumerate(AXIS_TITLES.items(), 1):
         table = tables[name].double().cpu().numpy()
-        edges = _edges(table, name)
+        low, high = float(table.min()), float(table.max())
+        if name == "variance":  # 0 and 1 define the types
+            low, high = 0.0, max(high, 1.0)
+        edges = np.histogram_bin_edges(np.array([low, high]), BINS)
         centres, width = ((edges[:-1] + edges[1:]) / 2).round(6).tolist(), float(edges[1] - edges[0])
         for place, (kind, latents) in enumerate(groups):
             counts = np.histogram(table[:, latents], edges)[0].tolist()
@@ -112,71 +119,59 @@ def information_plot(codes: Representation) -> Plot | None:
 
 def factor_plot(found: Meaning) -> Plot:
     """How many bits each latent carries about each factor."""
-    figure = heatmap(found.bits, _row_names(found.latents), found.factors, of="bits", largest=None, axes=("factor", ""))
     summary = found.summary()
-    rows = [
-        {
-            "latent": latent,
-            "factor": factor,
-            "bits": float(found.bits[i, j]),
-            "beyond_chance": bool(found.beyond_chance[i, j]),
-        }
-        for i, latent in enumerate(found.latents)
-        for j, factor in enumerate(found.factors)
-    ]
-    return Plot("What latents encode", f"{summary[:1].upper()}{summary[1:]}.", figure, rows)
+    title, sentence = "What latents encode", f"{summary[:1].upper()}{summary[1:]}."
+    columns = {"bits": found.bits, "beyond_chance": found.beyond_chance}
+    return _factor_heatmap(title, sentence, found.latents, found.factors, columns, largest=None)
 
 
 def importance_plot(score: Score) -> Plot | None:
     """How much each latent contributes to the prediction of each factor; None for metrics other than DCI."""
     if score.metric != "dci" or score.matrix is None:
         return None
-    names = _row_names(score.latents)
-    figure = heatmap(score.matrix, names, score.factors, of="importance", axes=("factor", ""))
-    rows = [
-        {"latent": latent, "factor": factor, "importance": float(score.matrix[i, j])}
-        for i, latent in enumerate(score.latents)
-        for j, factor in enumerate(score.factors)
-    ]
     sentence = f"The importance of each latent for the prediction of each factor; {score.summary()}."
-    return Plot("Importance of latents", sentence, figure, rows)
+    columns = {"importance": score.matrix}
+    return _factor_heatmap("Importance of latents", sentence, score.latents, score.factors, columns, largest=1.0)
 
 
-def _groups(types: VariableTypes) -> list[tuple[str, list[int]]]:
-    """Each latent with its type, sorted by type; if there are many, the latents of a type together."""
+def _factor_heatmap(
+    title: str,
+    sentence: str,
+    latents: Sequence[int],
+    factors: Sequence[str],
+    columns: Mapping[str, np.ndarray],
+    largest: float | None,
+) -> Plot:
+    """The first of the columns as a heatmap, latents x factors, and all of them as rows."""
+    of, matrix = next(iter(columns.items()))
+    names = [f"latent {latent}" for latent in latents]
+    rows = [
+        {"latent": latent, "factor": factor, **{name: values[i, j].item() for name, values in columns.items()}}
+        for i, latent in enumerate(latents)
+        for j, factor in enumerate(factors)
+    ]
+    return Plot(title, sentence, heatmap(matrix, names, factors, of=of, largest=largest, axes=("factor", "")), rows)
+
+
+def _members(types: VariableTypes) -> dict[str, list[int]]:
+    """The types that occur, each with its latents."""
     members = {kind: [latent for latent, found in enumerate(types.types) if found == kind] for kind in VARIABLE_TYPES}
-    if len(types.types) > MAX_SEPARATE:
-        return [(kind, latents) for kind, latents in members.items() if latents]
-    return [(kind, [latent]) for kind, latents in members.items() for latent in latents]
-
-
-def _edges(table: Float[np.ndarray, "items latents"], name: str) -> Float[np.ndarray, "edges"]:
-    """Bins over the range of the values; those of variances include 0 and 1, which define the types."""
-    low, high = float(table.min()), float(table.max())
-    if name == "variance":
-        low, high = 0.0, max(high, 1.0)
-    return np.histogram_bin_edges(np.array([low, high]), BINS)
+    return {kind: latents for kind, latents in members.items() if latents}
 
 
 def _spread(codes: Representation, types: VariableTypes) -> str:
     """The average spread of the means and the average variance of each type."""
     parts = []
-    for kind in VARIABLE_TYPES:
-        latents = [latent for latent, found in enumerate(types.types) if found == kind]
-        if latents:
-            deviation = float(codes.mean[:, latents].double().std(0, correction=0).mean())
-            variance = float(codes.variance[:, latents].double().mean())
-            count = plural(len(latents), f"{kind} latent")
-            parts.append(f"{count}: standard deviation of the means {deviation:.2g}, variance {variance:.2g}")
+    for kind, latents in _members(types).items():
+        deviation = float(codes.mean[:, latents].double().std(0, correction=0).mean())
+        variance = float(codes.variance[:, latents].double().mean())
+        count = plural(len(latents), f"{kind} latent")
+        parts.append(f"{count}: standard deviation of the means {deviation:.2g}, variance {variance:.2g}")
     return f"Averages over {len(codes)} codes. {'; '.join(parts)}."
 
 
 def _names(latents: Sequence[int]) -> str:
     return f"{'latent' if len(latents) == 1 else 'latents'} {', '.join(map(str, latents))}"
-
-
-def _row_names(latents: Sequence[int]) -> list[str]:
-    return [f"latent {latent}" for latent in latents]
 
 
 def _strongest(matrix: Float[np.ndarray, "latents latents"], order: Sequence[int]) -> tuple[int, int, float]:

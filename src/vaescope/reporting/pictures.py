@@ -1,4 +1,4 @@
-"""ItemArray as pictures inside a page: images as PNG, vectors as lines, counts as small bars."""
+"""Items as pictures inside a page: images as PNG, vectors as lines, counts as small bars."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def picture(item: ItemArray, shape: Sequence[int], alt: str) -> Markup:
 
 
 def strip(items: ItemArray, shape: Sequence[int], alt: str, *, limits: tuple[float, float] | None = None) -> Markup:
-    """ItemArray in one row; see `picture_grid`."""
+    """Items in one row; see `picture_grid`."""
     return picture_grid(items, shape, alt, columns=len(np.asarray(items)), limits=limits)
 
 
@@ -53,11 +53,15 @@ def picture_grid(
         return _lines_svg(table, alt, limits)
     pixels = _pixels(table)
     grid = _tile(pixels, columns)
-    scale = _scale(pixels.shape[1])
+    # A whole factor for small images, so that all their pixels have one size.
+    scale = HEIGHT / pixels.shape[1]
+    scale = round(scale) if scale >= 1.5 else scale
     height, width = grid.shape[:2]
+    file = io.BytesIO()
+    Image.fromarray(grid).save(file, format="PNG", optimize=True)
     return element(
         "img",
-        src=_data_uri(grid),
+        src=f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}",
         alt=alt if shape[0] in (1, 3) else f"{alt} (mean over {shape[0]} channels)",
         width=round(width * scale),
         height=round(height * scale),
@@ -112,25 +116,13 @@ def _tile(
     pixels: UInt8[np.ndarray, "items height width *rgb"], columns: int
 ) -> UInt8[np.ndarray, "grid_height grid_width *rgb"]:
     """Rows of images with a gap of one pixel between them, white where the last row ends early."""
-    count, height, width = pixels.shape[:3]
-    rows = math.ceil(count / columns)
-    size = (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP)
+    height, width = pixels.shape[1:3]
+    size = (math.ceil(len(pixels) / columns) * (height + GAP), columns * (width + GAP))
     canvas = np.full((*size, *pixels.shape[3:]), WHITE, dtype=np.uint8)
     for place, image in enumerate(pixels):
         top, left = (place // columns) * (height + GAP), (place % columns) * (width + GAP)
         canvas[top : top + height, left : left + width] = image
-    return canvas
-
-
-def _scale(height: int) -> float:
-    """A whole factor for small images, so that all their pixels have one size."""
-    return float(round(HEIGHT / height)) if height <= HEIGHT * 2 / 3 else HEIGHT / height
-
-
-def _data_uri(pixels: UInt8[np.ndarray, "height width *rgb"]) -> str:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, format="PNG", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    return canvas[:-GAP, :-GAP]
 
 
 def _lines_svg(items: Float[np.ndarray, "items dimensions"], title: str, limits: tuple[float, float] | None) -> Markup:
@@ -140,17 +132,14 @@ def _lines_svg(items: Float[np.ndarray, "items dimensions"], title: str, limits:
     # A vector of one number becomes a horizontal line.
     table = items if items.shape[1] > 1 else items.repeat(2, axis=1)
     x = np.linspace(EDGE, width - EDGE, table.shape[1])
-    light, dark = np.array(LIGHT), np.array(DARK)
+    colours = np.linspace(LIGHT if len(table) > 1 else DARK, DARK, len(table)).round().astype(np.uint8)
     paths = []
-    for share, row in zip(_shares(len(table)), height - EDGE - (table - low) * unit, strict=True):
-        colour = bytes((light + share * (dark - light)).round().astype(np.uint8)).hex()
+    for colour, row in zip(colours, height - EDGE - (table - low) * unit, strict=True):
         points = "L".join(f"{across:.1f} {down:.1f}" for across, down in zip(x, row, strict=True))
-        paths.append(element("path", d=f"M{points}", stroke=f"#{colour}", vector_effect="non-scaling-stroke"))
+        paths.append(
+            element("path", d=f"M{points}", stroke=f"#{bytes(colour).hex()}", vector_effect="non-scaling-stroke")
+        )
     return _svg(title, LINES_SIZE, [element("g", *paths, fill="none", stroke_width="1.25")], "lines")
-
-
-def _shares(count: int) -> Float[np.ndarray, "count"]:
-    return np.linspace(0, 1, count) if count > 1 else np.ones(1)
 
 
 def _svg(title: str, size: tuple[int, int], content: Sequence[Markup], kind: str) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -24,7 +24,7 @@ TERMS = {
 OTHER_TERMS = ("first term", "second term", "terms of the gap")
 
 
-def gap_curve(found: Fondue) -> go.Figure:
+def fondue_plot(found: Fondue) -> Plot:
     """The gap and its terms at each value tried, with the threshold and the answer."""
     curve = found.curve
     values = [row[found.over] for row in curve]
@@ -32,59 +32,49 @@ def gap_curve(found: Fondue) -> go.Figure:
     # A custom gap that is a single number has no terms.
     with_terms = found.gap in TERMS or any(row["subtrahend"] != 0 for row in curve)
     with_band = any(row["seeds"] > 1 for row in curve)
-    figure = _panels(2 if with_terms else 1, found.over, values, legend=with_terms or with_band)
-    if with_terms:
-        figure.add_trace(_line(values, [row["minuend"] for row in curve], first, VERMILION, "circle"), row=1, col=1)
-        figure.add_trace(_line(values, [row["subtrahend"] for row in curve], second, BLUE, "square"), row=1, col=1)
-        figure.update_yaxes(title_text=unit, row=1)
     last = 2 if with_terms else 1
+    figure = _panels(last, found.over, values, legend=with_terms or with_band)
+    if with_terms:
+        _add_line(figure, 1, values, [row["minuend"] for row in curve], first, VERMILION, "circle")
+        _add_line(figure, 1, values, [row["subtrahend"] for row in curve], second, BLUE, "square")
+        figure.update_yaxes(title_text=unit, row=1)
     if with_band:
-        lows, highs = ([row[name] for row in curve] for name in ("low", "high"))
-        _add_band(figure, values, lows, highs, last)
-    figure.add_trace(_line(values, [row["gap"] for row in curve], "gap", GREEN, "diamond"), row=last, col=1)
+        edge = {"x": values, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+        highs, lows = ([row[name] for row in curve] for name in ("high", "low"))
+        figure.add_scatter(y=highs, name="highest", showlegend=False, **edge, row=last, col=1)
+        shade = {"fill": "tonexty", "fillcolor": GREEN_SHADE}
+        figure.add_scatter(y=lows, name="range over seeds", **shade, **edge, row=last, col=1)
+    _add_line(figure, last, values, [row["gap"] for row in curve], "gap", GREEN, "diamond")
     # The axis title names it, and a fourth entry would cover the label of the answer on a phone.
     figure.update_traces(selector={"name": "gap"}, showlegend=False)
     title = f"{first} − {second}" if found.gap in TERMS else f"gap ({found.gap})"
     figure.update_yaxes(title_text=title, row=last)
     _add_level(figure, found.threshold, f"threshold {found.threshold:g}", last, "left")
     _mark_answer(figure, found, values)
-    return figure
-
-
-def elbow_curve(elbow: Elbow) -> go.Figure:
-    """Reconstruction loss, and accuracy if there is one, at each size, with the chosen size and the elbow."""
-    points = elbow.points
-    latents = [point.latents for point in points]
-    figure = _panels(1 if elbow.majority is None else 2, LATENTS, latents, legend=False)
-    loss = _line(latents, [point.loss for point in points], "reconstruction loss", BLUE, "circle")
-    _add_error_bars(loss, [point.loss_sd for point in points])
-    figure.add_trace(loss, row=1, col=1)
-    figure.update_yaxes(title_text="reconstruction loss", row=1)
-    if elbow.majority is not None:
-        accuracy = _line(latents, [point.accuracy for point in points], "accuracy", VERMILION, "square")
-        _add_error_bars(accuracy, [point.accuracy_sd for point in points])
-        figure.add_trace(accuracy, row=2, col=1)
-        figure.update_yaxes(title_text="accuracy", row=2)
-        _add_level(figure, elbow.majority, f"majority guess {elbow.majority:.3g}", 2, "right")
-    if elbow.chosen is not None:
-        where = ", the elbow" if elbow.chosen == elbow.elbow else ""
-        _add_mark(figure, elbow.chosen, f"{elbow.chosen} chosen{where}", latents, "chosen")
-    if elbow.elbow is not None and elbow.elbow != elbow.chosen:
-        _add_mark(figure, elbow.elbow, f"elbow at {elbow.elbow}", latents, "elbow")
-    return figure
-
-
-def fondue_plot(found: Fondue | Mapping[str, object]) -> Plot:
-    """The curve of a search, given as a result or as the dictionary it was saved as."""
-    result = found if isinstance(found, Fondue) else Fondue.from_plain(found)
-    title = "Number of latents" if result.over == LATENTS else f"Largest {result.over}"
-    return Plot(title, result.summary(), gap_curve(result), result.curve)
+    name = "Number of latents" if found.over == LATENTS else f"Largest {found.over}"
+    return Plot(name, found.summary(), figure, curve)
 
 
 def elbow_plot(found: Elbow) -> Plot:
-    """The losses and accuracies of the sizes tried."""
+    """Reconstruction loss, and accuracy if there is one, at each size, with the chosen size and the elbow."""
+    points = found.points
+    latents = [point.latents for point in points]
+    figure = _panels(1 if found.majority is None else 2, LATENTS, latents, legend=False)
+    losses, spread = [point.loss for point in points], [point.loss_sd for point in points]
+    _add_line(figure, 1, latents, losses, "reconstruction loss", BLUE, "circle", spread)
+    figure.update_yaxes(title_text="reconstruction loss", row=1)
+    if found.majority is not None:
+        accuracies, spread = [point.accuracy for point in points], [point.accuracy_sd for point in points]
+        _add_line(figure, 2, latents, accuracies, "accuracy", VERMILION, "square", spread)
+        figure.update_yaxes(title_text="accuracy", row=2)
+        _add_level(figure, found.majority, f"majority guess {found.majority:.3g}", 2, "right")
+    if found.chosen is not None:
+        where = ", the elbow" if found.chosen == found.elbow else ""
+        _add_mark(figure, found.chosen, f"{found.chosen} chosen{where}", latents, "chosen")
+    if found.elbow is not None and found.elbow != found.chosen:
+        _add_mark(figure, found.elbow, f"elbow at {found.elbow}", latents, "elbow")
     sentence = found.summary()
-    return Plot("Elbow check", f"{sentence[:1].upper()}{sentence[1:]}", elbow_curve(found), found.rows())
+    return Plot("Elbow check", f"{sentence[:1].upper()}{sentence[1:]}", figure, found.rows())
 
 
 def _panels(count: int, name: str, values: Sequence[float], legend: bool) -> go.Figure:
@@ -93,40 +83,36 @@ def _panels(count: int, name: str, values: Sequence[float], legend: bool) -> go.
     # The label of the answer is between the legend and the panels.
     set_layout(figure, count * PANEL + MARGINS, legend=legend, t=116 if legend else 48)
     figure.update_layout(hovermode="x unified")
-    figure.update_xaxes(**(_whole_ticks(values) if name == LATENTS else _powers_of_two(values)), zeroline=False)
+    if name == LATENTS:
+        # With few numbers plotly would place ticks at halves.
+        every = {"dtick": 1} if max(values) - min(values) <= MAX_TICKS else {}
+        figure.update_xaxes(type="linear", zeroline=False, **every)
+    else:
+        # A search over strengths tries powers of 2.
+        first, last = math.floor(math.log2(min(values))), math.ceil(math.log2(max(values)))
+        ticks = [2.0**power for power in range(first, last + 1, 1 + (last - first) // MAX_TICKS)]
+        texts = [f"{tick:.3g}" for tick in ticks]
+        figure.update_xaxes(type="log", zeroline=False, tickvals=ticks, ticktext=texts)
     figure.update_xaxes(title_text="number of latents" if name == LATENTS else name, row=count)
     return figure
 
 
-def _whole_ticks(values: Sequence[float]) -> dict[str, object]:
-    """A linear axis; with few numbers plotly would place ticks at halves."""
-    return {"type": "linear", **({"dtick": 1} if max(values) - min(values) <= MAX_TICKS else {})}
-
-
-def _powers_of_two(values: Sequence[float]) -> dict[str, object]:
-    """A logarithmic axis with a few powers of 2 as ticks, which a search over strengths tries."""
-    first, last = math.floor(math.log2(min(values))), math.ceil(math.log2(max(values)))
-    ticks = [2.0**power for power in range(first, last + 1, 1 + (last - first) // MAX_TICKS)]
-    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks]}
-
-
-def _line(x: Sequence[float], y: Sequence[float | None], name: str, colour: str, symbol: str) -> go.Scatter:
+def _add_line(
+    figure: go.Figure,
+    row: int,
+    x: Sequence[float],
+    y: Sequence[float | None],
+    name: str,
+    colour: str,
+    symbol: str,
+    deviations: Sequence[float | None] = (),
+) -> None:
+    """Add a line to a panel, with bars of one standard deviation if they are known."""
     line, marker = {"color": colour, "width": 2}, {"symbol": symbol, "size": 8}
-    return go.Scatter(x=list(x), y=list(y), name=name, mode="lines+markers", line=line, marker=marker)
-
-
-def _add_error_bars(line: go.Scatter, deviations: Sequence[float | None]) -> None:
-    """Add bars of one standard deviation."""
+    trace = go.Scatter(x=list(x), y=list(y), name=name, mode="lines+markers", line=line, marker=marker)
     if any(deviation is not None for deviation in deviations):
-        line.error_y = {"type": "data", "array": [deviation or 0.0 for deviation in deviations], "width": 4}
-
-
-def _add_band(figure: go.Figure, x: Sequence[float], lows: list[float], highs: list[float], row: int) -> None:
-    """Shade the range from the lowest to the highest gap over seeds."""
-    edge = {"x": list(x), "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-    figure.add_trace(go.Scatter(y=highs, name="highest", showlegend=False, **edge), row=row, col=1)
-    band = go.Scatter(y=lows, name="range over seeds", fill="tonexty", fillcolor=GREEN_SHADE, **edge)
-    figure.add_trace(band, row=row, col=1)
+        trace.error_y = {"type": "data", "array": [deviation or 0.0 for deviation in deviations], "width": 4}
+    figure.add_trace(trace, row=row, col=1)
 
 
 def _add_level(figure: go.Figure, value: float, text: str, row: int, side: str) -> None:

@@ -11,7 +11,7 @@ from vaescope.metrics import Meaning
 from vaescope.notebook import register_view
 from vaescope.reporting import page
 from vaescope.reporting.heatmaps import map_plot, similarity_plot
-from vaescope.reporting.history_plots import run_plot
+from vaescope.reporting.history_plots import history_plot
 from vaescope.reporting.latent_plots import factor_plot
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.sizing_plots import elbow_plot, fondue_plot
@@ -46,4 +46,4 @@ _register_plot(Comparison, similarity_plot)
 _register_plot(SimilarityMap, map_plot)
 _register_plot(Fondue, fondue_plot)
 _register_plot(Elbow, elbow_plot)
-_register_plot(Run, run_plot)
+_register_plot(Run, lambda run: history_plot(run.history))

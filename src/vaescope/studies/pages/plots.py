@@ -94,7 +94,7 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
     from plotly.graph_objects import Bar, Scatter
 
     if chart.kind != "bars":
-        rows = [rows[place] for place in downsample.downsample([row[chart.y] for row in rows], downsample.MAX_POINTS)]
+        rows = [rows[place] for place in downsample.downsample([row[chart.y] for row in rows])]
     colour, symbol = style.CYCLE[number % len(style.CYCLE)], style.SYMBOLS[number % len(style.SYMBOLS)]
     spread: list[Any] = [row.get(chart.sd) if chart.sd else None for row in rows]
     bars = [style.round_value(value) if downsample.is_finite(value) else None for value in spread]
