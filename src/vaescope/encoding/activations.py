@@ -1,28 +1,37 @@
-"""Activations of every layer of a model on the same items, for similarities between layers (Bonheme, section 7.3)."""
+"""Activations of every layer of a model on the same items, and similarities between layers (Bonheme, section 7.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from vaescope.checks import whole_number
-from vaescope.data import DataLike, open_dataset
-from vaescope.encoding.inputs import Decodes, Encodes, ModelInputs, index_chunks, missing_method
-from vaescope.errors import ConfigurationError, unknown_name
+from vaescope.data import DataLike, Dataset, open_dataset
+from vaescope.encoding.encode import Decodes, Encodes, ModelInputs, index_chunks, missing_method
+from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.models.module import evaluation_mode
 from vaescope.numerics.distributions import Point
-from vaescope.similarity.heatmap import MAX_ACTIVATION_BYTES
+from vaescope.similarity import SimilarityMap
+from vaescope.similarity import group_similarity as group_similarity_of_activations
+from vaescope.similarity import layer_similarity as layer_similarity_of_activations
+from vaescope.similarity.heatmap import MAX_ACTIVATION_BYTES, Activations, as_list
+from vaescope.similarity.pairs import CKA
 
 MAX_ITEMS = 5000
 CHUNK_ITEMS = 256
 INPUT, MEAN, VARIANCE, SAMPLED, ENCODER, DECODER = "input", "mean", "variance", "sampled", "encoder", "decoder"
 
 Result = TypeVar("Result")
+Key = TypeVar("Key", bound=Hashable)
+Model = nn.Module | Mapping[str, Tensor | np.ndarray]
 
 
 @torch.no_grad()
@@ -142,3 +151,132 @@ def _record(net: nn.Module | None, title: str, call: Callable[[], Result]) -> tu
             hook.remove()
     layers = [*inputs[1:], *outputs] if inputs else []
     return result, {f"{title}/{number}": layer for number, layer in enumerate(layers, 1)}
+
+
+def layer_similarity(
+    model_a: Model | Sequence[Model],
+    model_b: Model | Sequence[Model] | None = None,
+    data: DataLike | None = None,
+    *,
+    layers: Sequence[str] | None = None,
+    measure: str = CKA,
+    items: int | None = MAX_ITEMS,
+    seed: int = 0,
+    memory: int = MAX_ACTIVATION_BYTES,
+    device: torch.device | str | None = None,
+    precision: str | None = None,
+) -> SimilarityMap:
+    """Compare every layer of one model with every layer of another, averaged over pairs of seeds (Bonheme, eq. 7.9).
+
+    Args:
+        model_a, model_b: A model, or a sequence of models that differ in their seed; activations may stand for models.
+            Default of `model_b`: `model_a`. A model is not paired with itself, unless there is no other pair.
+        data: The data set that the models encode; not needed for activations.
+        layers: Names as `activations` has them. Default: all.
+        items: Maximum number of items, drawn by `seed`, the same for all models.
+        memory: Bytes of activations that are held at once; if not all models fit, they run again for later pairs.
+        measure, device, precision: As in `similarity.all_pairs`.
+    """
+    sources = _Sources(data, items, seed, device)
+    return layer_similarity_of_activations(
+        sources.of(model_a),
+        None if model_b is None else sources.of(model_b),
+        layers=layers,
+        measure=measure,
+        memory=memory,
+        device=device,
+        precision=precision,
+    )
+
+
+def group_similarity(
+    groups: Mapping[Key, Model | Sequence[Model]],
+    others: Mapping[Key, Model | Sequence[Model]] | None = None,
+    data: DataLike | None = None,
+    *,
+    layer: str = "mean",
+    measure: str = CKA,
+    items: int | None = MAX_ITEMS,
+    seed: int = 0,
+    memory: int = MAX_ACTIVATION_BYTES,
+    device: torch.device | str | None = None,
+    precision: str | None = None,
+) -> SimilarityMap:
+    """Compare one layer of every group of models with that of every other group (Clapham, figures 10 to 14).
+
+    `groups` maps a name, such as a beta, to a model or to models that differ in their seed; other arguments as in
+    `layer_similarity`.
+    """
+    sources = _Sources(data, items, seed, device)
+    return group_similarity_of_activations(
+        sources.of_groups(groups),
+        None if others is None else sources.of_groups(others),
+        layer=layer,
+        measure=measure,
+        memory=memory,
+        device=device,
+        precision=precision,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelActivations:
+    """The activations of a model on some data, computed when they are needed."""
+
+    model: nn.Module
+    data: Dataset
+    seed: int
+    device: torch.device | str | None
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The number of features of each layer."""
+        return layer_widths(self.model, self.data, device=self.device)
+
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers."""
+        return tuple(self.widths)
+
+    def bytes(self, layers: Sequence[str]) -> int:
+        """Memory that the activations of these layers take."""
+        numbers = len(self.data) * sum(self.widths[name] for name in layers)
+        return numbers * next(self.model.parameters()).element_size()
+
+    def tables(self, layers: Sequence[str]) -> list[Tensor]:
+        """Run the model; one table for each of these layers."""
+        found = activations(
+            self.model, self.data, layers, items=None, seed=self.seed, memory=sys.maxsize, device=self.device
+        )
+        return list(found.values())
+
+
+class _Sources:
+    """Makes models sources of activations; the same model becomes the same source."""
+
+    def __init__(self, data: DataLike | None, items: int | None, seed: int, device: torch.device | str | None) -> None:
+        opened = None if data is None else open_dataset(data)
+        if opened is not None and items is not None:
+            opened = opened.draw(whole_number("items", items, 2), seed)
+        self.data, self.seed, self.device = opened, seed, device
+        self.known: dict[int, ModelActivations] = {}
+
+    def of(self, models: Model | Sequence[Model]) -> list[Activations]:
+        """One source for each model; activations are returned unchanged."""
+        sources: list[Activations] = []
+        for model in as_list(models):
+            if isinstance(model, Mapping):
+                sources.append(model)
+                continue
+            if not isinstance(model, nn.Module):
+                raise DataError(
+                    f"what is compared must be a model or a mapping of activations, got {type(model).__name__}."
+                )
+            if self.data is None:
+                raise DataError("models are compared on data, got none. Pass data, or activations instead of models.")
+            own = ModelActivations(model, self.data, self.seed, self.device)
+            sources.append(self.known.setdefault(id(model), own))
+        return sources
+
+    def of_groups(self, groups: Mapping[Key, Model | Sequence[Model]]) -> Mapping[Key, list[Activations]]:
+        """The sources of each group; what is no mapping is refused where groups are compared."""
+        return {name: self.of(models) for name, models in groups.items()} if isinstance(groups, Mapping) else groups

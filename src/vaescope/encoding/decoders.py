@@ -11,8 +11,7 @@ from vaescope.codes import Representation
 from vaescope.data import DataLike, Dataset, Subset, open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.data.conditions import conditions_of
-from vaescope.encoding.adapters import adapt
-from vaescope.encoding.encode import encode
+from vaescope.encoding.encode import adapt, encode
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.likelihoods.likelihood import BernoulliDistribution
 from vaescope.metrics import DecoderFunction, FactorGrid, Score
@@ -118,20 +117,18 @@ def factor_grid(model: object, data: DataLike) -> FactorGrid:
     return FactorGrid(codes, opened.factor_table.sizes, opened.factor_table.names)
 
 
-def _as_dataset(codes: Representation) -> Dataset:
-    """The labels and factors of codes, from which conditions are made."""
-    return from_array(codes.mean, "codes", labels=codes.labels, factors=codes.factors)
-
-
 def _decoder_and_codes(
     model: nn.Module, data: DataLike | Representation, of: str, items: int, seed: int
 ) -> tuple[DecoderFunction, Representation]:
-    if isinstance(data, Representation):
-        conditional = isinstance(model, LatentModel) and model.condition is not None
-        codes, encoded = data, _as_dataset(data) if conditional else None
-    else:
+    encoded: Dataset | None = None
+    if not isinstance(data, Representation):
         encoded = open_dataset(data).draw(items, seed)
         codes = encode(model, encoded)
+    else:
+        codes = data
+        if isinstance(model, LatentModel) and model.condition is not None:
+            # Conditions are made from labels and factors.
+            encoded = from_array(codes.mean, "codes", labels=codes.labels, factors=codes.factors)
     decoder = decoder_of(model, encoded, of=of)
     if decoder is None or decoder.like is None:
         raise DataError(

@@ -14,7 +14,7 @@ from vaescope.checks import whole_number
 from vaescope.codes.representation import Representation
 from vaescope.data import Dataset
 from vaescope.data.conditions import conditions_of
-from vaescope.encoding.inputs import Decodes, missing_method
+from vaescope.encoding.encode import Decodes, missing_method
 from vaescope.errors import DataError
 from vaescope.models.module import evaluation_mode
 
@@ -76,10 +76,14 @@ def traversals(
             f"codes must be those of {data.name}, which has {len(data)} items, got codes of {len(codes)} items."
         )
     example = whole_number("example", example, 0, len(data) - 1)
-    varied = range(codes.latents) if latents is None else [_checked_latent(one, codes.latents) for one in latents]
+    known = range(codes.latents)
+    varied = known if latents is None else [whole_number("latent", one, 0, known[-1]) for one in latents]
     conditions = conditions_of(model, data)
     condition = None if conditions is None else conditions[example]
-    wide, usual = wide_values(codes.latents), usual_values(codes.mean)
+    wide = torch.linspace(-WIDE_LIMIT, WIDE_LIMIT, WIDE_STEPS, dtype=torch.float64).expand(codes.latents, WIDE_STEPS)
+    shares = np.linspace(LOWEST_QUANTILE, 1 - LOWEST_QUANTILE, QUANTILE_STEPS)
+    # numpy, because torch limits quantiles to 16 million numbers.
+    usual = torch.from_numpy(np.quantile(codes.mean.double().cpu().numpy(), shares, axis=0).T)
     code = codes.mean[example]
     found = (_traversals(model, code, varied, values, condition, chunk) for values in (wide, usual))
     return Traversals(example, *found)
@@ -93,24 +97,11 @@ def traverse(
     condition: Float[Tensor, "width"] | None = None,
 ) -> Float[Tensor, "values ..."]:
     """The decoded means of a code with one latent set to each value, on the CPU."""
-    _checked_latent(latent, len(code))
+    whole_number("latent", latent, 0, len(code) - 1)
     given = torch.as_tensor(values, dtype=torch.float64)
     table = given.new_zeros(len(code), len(given))
     table[latent] = given
     return _traversals(model, code, [latent], table, condition, CHUNK_CODES)[0].items
-
-
-def wide_values(latents: int) -> Float[Tensor, "latents steps"]:
-    """Ten equal steps from -5 to 5, for every latent."""
-    steps = torch.linspace(-WIDE_LIMIT, WIDE_LIMIT, WIDE_STEPS, dtype=torch.float64)
-    return steps.expand(latents, WIDE_STEPS)
-
-
-def usual_values(mean: Float[Tensor, "items latents"]) -> Float[Tensor, "latents steps"]:
-    """Nine quantiles, evenly spaced from 0.02 to 0.98, of the means of each latent."""
-    shares = np.linspace(LOWEST_QUANTILE, 1 - LOWEST_QUANTILE, QUANTILE_STEPS)
-    # numpy, because torch limits quantiles to 16 million numbers.
-    return torch.from_numpy(np.quantile(mean.double().cpu().numpy(), shares, axis=0).T)
 
 
 @torch.no_grad()
@@ -140,7 +131,3 @@ def _traversals(
         Traversal(latent, tuple(values[latent].tolist()), torch.stack(items[position * steps :][:steps]))
         for position, latent in enumerate(latents)
     )
-
-
-def _checked_latent(latent: int, latents: int) -> int:
-    return whole_number("latent", latent, 0, latents - 1)
