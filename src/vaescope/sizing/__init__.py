@@ -5,7 +5,6 @@ from vaescope.sizing.downstream import predict
 from vaescope.sizing.elbow import Elbow, ElbowPoint, default_sizes, elbow
 from vaescope.sizing.estimate import fondue, search_many
 from vaescope.sizing.gaps import GAPS, Evidence, Gap, GapTerms, Information, IntrinsicDimension, Trace
-from vaescope.sizing.model_pool import Setup
 from vaescope.sizing.result import Answer, Fondue, Probe
 from vaescope.sizing.search import (
     RoundSearch,
@@ -14,7 +13,7 @@ from vaescope.sizing.search import (
     fondue_search,
     search_in_rounds,
 )
-from vaescope.sizing.setup import Question, SearchOptions, search_folder
+from vaescope.sizing.setup import Question, SearchOptions, Setup, search_folder
 from vaescope.sizing.store import load_checks, load_results
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError
@@ -17,33 +17,9 @@ LATENTS = "latents"
 STEPS_PER_DOUBLING = 4
 
 
-class Axis(Protocol):
-    """Positions 1, 2, ..., `largest`, along which the gap rises, and the value at each."""
-
-    @property
-    def name(self) -> str:
-        """What is searched over."""
-
-    @property
-    def largest(self) -> int:
-        """The last position."""
-
-    def value(self, position: int) -> float:
-        """The value at a position."""
-
-    def position(self, value: float) -> int:
-        """The position nearest to a value."""
-
-    def member(self, position: int, member: Member) -> Member:
-        """The member with the value at a position."""
-
-    def of(self, member: Member) -> float:
-        """The value of a member."""
-
-
 @dataclass(frozen=True)
 class Latents:
-    """Numbers of latents from 1 to `largest`."""
+    """Numbers of latents from 1 to `largest`; the position of a number is the number itself."""
 
     largest: int
     name: str = LATENTS
@@ -63,7 +39,10 @@ class Latents:
 
 @dataclass(frozen=True)
 class Strength:
-    """Strengths of an objective, such as beta, in even logarithmic steps from `lowest` to `highest`."""
+    """Strengths of an objective, such as beta, in even logarithmic steps from `lowest` to `highest`.
+
+    Positions 1, 2, ..., `largest` are the steps.
+    """
 
     name: str
     lowest: float = 2.0**-6
@@ -96,7 +75,12 @@ class Strength:
         return strengths(member.objective)[self.name]
 
 
-def axis_over(name: str, largest: int, objective: Objective) -> Latents | Strength:
+# The gap rises along an axis. `value` is that at a position, `position` the nearest to a value, `of` the value of a
+# member, and `member` changes a member to the value at a position.
+Axis: TypeAlias = Latents | Strength
+
+
+def axis_over(name: str, largest: int, objective: Objective) -> Axis:
     """The axis called `name`: 'latents', or one of the objective's strengths."""
     if name == LATENTS:
         return Latents(largest)

@@ -6,8 +6,8 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,32 +16,20 @@ from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Likelihood
 from vaescope.nets import Net
-from vaescope.objectives import OBJECTIVES, Beta, Objective, form
+from vaescope.objectives import OBJECTIVES, Objective, form
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
 from vaescope.progress import progress_bar
 from vaescope.registry import PartSpec
 from vaescope.runs.folders import locked
-from vaescope.sizing.axes import LATENTS, axis_over
-from vaescope.sizing.gaps import Gap, GapFunction, gap_name
-from vaescope.sizing.model_pool import MeasurementTable, ModelPool, Setup, StateTable
-from vaescope.sizing.multi_seed import SearchSpec, SeedSearch, run_searches
+from vaescope.sizing.axes import LATENTS
+from vaescope.sizing.gaps import GapTerms
+from vaescope.sizing.model_pool import ModelPool
+from vaescope.sizing.multi_seed import SeedSearch, run_searches
 from vaescope.sizing.result import Fondue, Probe
-from vaescope.sizing.setup import (
-    GapSpec,
-    Question,
-    SearchOptions,
-    Start,
-    find_start,
-    resolve_gap,
-    resolve_largest,
-    resolve_threshold,
-    search_folder,
-    seeds_and_width,
-    slots_for,
-)
-from vaescope.sizing.store import GapJournal, StateFiles, add_training_time, save_result
-from vaescope.training import Member
+from vaescope.sizing.setup import MAX_SLOTS, GapSpec, Question, SearchOptions, labelled_gaps, search_folder
+from vaescope.sizing.store import GapJournal, MeasurementKey, StateFiles, add_training_time, save_result
+from vaescope.training import Member, State
 from vaescope.training.optimisers import Optimiser
 
 
@@ -159,15 +147,17 @@ def search_many(
     Returns:
         One result per question. Their `trained_steps` and `seconds` are those of all questions together.
     """
+    if not questions:
+        raise ConfigurationError("search_many needs at least one question, got none.")
     options, began, opened = SearchOptions() if options is None else options, time.monotonic(), open_dataset(data)
     setup = options.setup(opened)
-    labelled, labels = _labelled(questions, gaps)
-    prepared = [
-        _prepare(question, label, labelled[label], opened.shape, options, setup)
-        for question, label in zip(questions, labels, strict=True)
+    labelled, labels = labelled_gaps(questions, gaps)
+    specs = [
+        options.spec(question, label, labelled[label], setup) for question, label in zip(questions, labels, strict=True)
     ]
-    searches = [[SeedSearch(one.spec, seed) for seed in one.seeds] for one in prepared]
-    slots = slots_for(options.slots or sum(one.spec.width * len(one.seeds) for one in prepared))
+    searches = [[SeedSearch(spec, seed) for seed in spec.seeds] for spec in specs]
+    models = options.slots or sum(spec.width * len(spec.seeds) for spec in specs)
+    slots = -(-models // -(-models // MAX_SLOTS))  # one for each model, or an even share where they take turns
     folder = search_folder(options.runs, setup, describe(opened), labelled.values())
     steps = 0
     with (
@@ -176,31 +166,37 @@ def search_many(
     ):
         training_began = time.monotonic()
         # Models of one program have objectives of one form.
-        for one_form in dict.fromkeys(form(one.spec.member.objective) for one in prepared):
+        forms = [form(spec.member.objective) for spec in specs]
+        for one_form in dict.fromkeys(forms):
             pool = ModelPool(setup, labelled, slots, states, measurements)
-            group = [own for one, own in zip(prepared, searches, strict=True) if one.form == one_form]
-            run_searches(pool, [search for own in group for search in own], report)
+            group = [own for own, its_form in zip(searches, forms, strict=True) if its_form == one_form]
+            run_searches(pool, list(chain.from_iterable(group)), report)
             steps += pool.trained_steps
         spent = time.monotonic() - training_began
         per_step = (spent / steps if steps else None) if folder is None else add_training_time(folder, spent, steps)
         results = tuple(
             Fondue(
-                over=one.spec.axis.name,
-                gap=one.spec.gap,
-                threshold=one.spec.threshold,
+                over=spec.axis.name,
+                gap=spec.gap,
+                threshold=spec.threshold,
                 answers=tuple(search.answer for search in own if search.answer is not None),
                 probes=_probes(own),
-                start=one.spec.axis.value(one.spec.start),
-                dimension=one.start.dimension,
+                start=spec.axis.value(spec.start),
+                dimension=spec.dimension,
                 period=setup.period,
                 steps_per_epoch=setup.epoch,
                 trained_steps=steps,
                 seconds=time.monotonic() - began,
                 data=describe(opened),
-                settings=_settings(setup, one.spec.member),
+                settings={
+                    **setup.architecture.plain(),
+                    **dataclasses.asdict(setup.plan),
+                    "learning_rate": spec.member.learning_rate,
+                    "objective": OBJECTIVES.plain(spec.member.objective),
+                },
                 seconds_per_step=per_step,
             )
-            for one, own in zip(prepared, searches, strict=True)
+            for spec, own in zip(specs, searches, strict=True)
         )
         if folder is not None:
             if len(results) == 1:
@@ -209,63 +205,10 @@ def search_many(
     return results
 
 
-@dataclasses.dataclass(frozen=True)
-class _Prepared:
-    """A question with everything that was left open chosen."""
-
-    spec: SearchSpec
-    start: Start
-    seeds: list[int]
-
-    @property
-    def form(self) -> object:
-        return form(self.spec.member.objective)
-
-
-def _labelled(
-    questions: Sequence[Question], gaps: Mapping[str, GapSpec] | None
-) -> tuple[dict[str, Gap | GapFunction], list[str]]:
-    """All gaps by label, and the label of each question's gap."""
-    if not questions:
-        raise ConfigurationError("search_many needs at least one question, got none.")
-    labelled = {label: resolve_gap(gap) for label, gap in (gaps or {}).items()}
-    labels = []
-    for question in questions:
-        if isinstance(question.gap, str) and question.gap in (gaps or {}):
-            labels.append(question.gap)
-            continue
-        gap = resolve_gap(question.gap)
-        label = gap_name(gap)
-        if labelled.setdefault(label, gap) != gap:
-            raise ConfigurationError(
-                f"different gaps need different labels, got {label!r} for {labelled[label]!r} and {gap!r}. Pass them "
-                "as gaps={'a label': ..., 'another': ...} and use the labels in the questions."
-            )
-        labels.append(label)
-    return labelled, labels
-
-
-def _prepare(
-    question: Question,
-    label: str,
-    gap: Gap | GapFunction,
-    shape: tuple[int, ...],
-    options: SearchOptions,
-    setup: Setup,
-) -> _Prepared:
-    threshold = resolve_threshold(gap, question.threshold)
-    objective = Beta() if question.objective is None else OBJECTIVES.resolve(question.objective)
-    axis = axis_over(question.over, resolve_largest(options.largest, shape, question.over), objective)
-    start = find_start(axis, question, objective, setup)
-    rate = setup.default_learning_rate if options.learning_rate is None else options.learning_rate
-    member = Member(start.latents, objective, rate)
-    seeds, width = seeds_and_width(options, member, setup)
-    spec = SearchSpec(label, axis, member, start.position, threshold, width, options.max_periods, options.near)
-    return _Prepared(spec, start, seeds)
-
-
 @contextmanager
-def _storage(folder: Path | None) -> Iterator[tuple[StateTable, MeasurementTable]]:
+def _storage(
+    folder: Path | None,
+) -> Iterator[tuple[StateFiles | dict[Member, State], GapJournal | dict[MeasurementKey, GapTerms]]]:
     """Tables for states and measurements: in a folder that no other process may use, or in memory."""
     if folder is None:
         yield {}, {}
@@ -275,14 +218,5 @@ def _storage(folder: Path | None) -> Iterator[tuple[StateTable, MeasurementTable
 
 
 def _probes(searches: Sequence[SeedSearch]) -> tuple[Probe, ...]:
-    probes = [probe for search in searches for probe in search.probes.values()]
+    probes = (probe for search in searches for probe in search.probes.values())
     return tuple(sorted(probes, key=lambda probe: (probe.value, probe.seed)))
-
-
-def _settings(setup: Setup, member: Member) -> dict[str, Any]:
-    return {
-        **setup.architecture.plain(),
-        **dataclasses.asdict(setup.plan),
-        "learning_rate": member.learning_rate,
-        "objective": OBJECTIVES.plain(member.objective),
-    }

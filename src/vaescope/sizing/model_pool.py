@@ -3,91 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Protocol
+from dataclasses import replace
 
-import torch
-from torch import nn
-
-from vaescope.data import Dataset
-from vaescope.dimension import Estimate, estimate
 from vaescope.encoding import encode
-from vaescope.models import Architecture, LatentModule
+from vaescope.models import LatentModule
 from vaescope.sizing.gaps import Evidence, Gap, GapFunction, GapTerms, measure
-from vaescope.training import Member, Plan, Trainer
-from vaescope.training.checkpoint import State
+from vaescope.sizing.setup import Setup
+from vaescope.sizing.store import GapJournal, MeasurementKey, StateFiles
+from vaescope.training import Member, State, Trainer
 from vaescope.training.ensemble import group_members
-
-# Label of a gap, model, number of periods it has trained for.
-MeasurementKey = tuple[str, Member, int]
-
-LONG_EPOCH, SLOW_RATE, QUICK_RATE = 1_500, 1e-4, 1e-3  # steps, learning rates
-
-
-class MeasurementTable(Protocol):
-    """Measured gaps; a dict, or a journal on disk."""
-
-    def __contains__(self, key: MeasurementKey, /) -> bool: ...
-
-    def __getitem__(self, key: MeasurementKey, /) -> GapTerms: ...
-
-    def __setitem__(self, key: MeasurementKey, terms: GapTerms, /) -> None: ...
-
-
-class StateTable(Protocol):
-    """Training states of models; a dict, or files on disk."""
-
-    def get(self, member: Member, /) -> State | None: ...
-
-    def __setitem__(self, member: Member, state: State, /) -> None: ...
-
-    def __delitem__(self, member: Member, /) -> None: ...
-
-    def clear(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What all models of a search share.
-
-    Attributes:
-        period: Training steps between measurements.
-        data: The training items.
-        probe_items: Number of training items to measure gaps on.
-    """
-
-    architecture: Architecture
-    plan: Plan
-    period: int
-    data: Dataset
-    probe_items: int
-    device: torch.device
-
-    @property
-    def epoch(self) -> int:
-        """Steps of one pass over the training items."""
-        return len(self.data) // self.plan.batch
-
-    @property
-    def probe(self) -> Dataset:
-        """The items that gaps are measured on."""
-        return self.data.draw(self.probe_items)
-
-    @cached_property
-    def dimension(self) -> Estimate:
-        """Intrinsic dimension of the probe items."""
-        return estimate(self.probe, device=self.device)
-
-    @property
-    def default_learning_rate(self) -> float:
-        """Short epochs need a higher rate to reach the polarised regime within a few of them."""
-        return QUICK_RATE if self.epoch < LONG_EPOCH else SLOW_RATE
-
-    def form(self, latents: int) -> LatentModule:
-        """A model without memory for its weights."""
-        with torch.device("meta"):
-            return self.architecture.build(self.data.shape, latents, seed=None)
 
 
 class ModelPool:
@@ -105,12 +29,12 @@ class ModelPool:
         setup: Setup,
         gaps: Mapping[str, Gap | GapFunction],
         slots: int,
-        states: StateTable | None = None,
-        measurements: MeasurementTable | None = None,
+        states: StateFiles | dict[Member, State] | None = None,
+        measurements: GapJournal | dict[MeasurementKey, GapTerms] | None = None,
     ) -> None:
         self.setup, self.gaps, self.slots = setup, dict(gaps), slots
-        self.states: StateTable = {} if states is None else states
-        self.measurements: MeasurementTable = {} if measurements is None else measurements
+        self.states = {} if states is None else states
+        self.measurements = {} if measurements is None else measurements
         self.trained_steps = 0
         self._trainer: Trainer | None = None
         self._shells: dict[int, LatentModule] = {}
@@ -154,7 +78,10 @@ class ModelPool:
             self.trained_steps += (trainer.state.step - before) * len(members)
             report(self.trained_steps)
         for slot, member in enumerate(members):
-            evidence = self._evidence(trainer.load_into(self._shell(member.latents), slot))
+            model = trainer.load_into(self._shell(member.latents), slot)
+            codes, device = encode(model, self._probe, progress=False), self.setup.device
+            moved = {name: getattr(codes, name).to(device) for name in ("mean", "variance", "sample")}
+            evidence = Evidence(model, self._probe, replace(codes, **moved))
             for label, gap in self.gaps.items():
                 self.measurements[label, member, period] = measure(gap, evidence)
             # States follow their measurements: a stored state has been measured.
@@ -169,19 +96,12 @@ class ModelPool:
             members, states = members + members[-1:] * empty, states + states[-1:] * empty
         widest = max(member.latents for member in members)
         trainer, self._trainer = self._trainer, None  # frees its memory before another one is built
-        if setup.device.type != "cuda" or trainer is None or trainer.ensemble.inputs.masks.shape[1] < widest:
+        if setup.device.type != "cuda" or trainer is None or trainer.ensemble.latents < widest:
             trainer = Trainer(setup.architecture, members, setup.plan, setup.data, None, setup.device)
         if trainer.members != tuple(members) or trainer.state.step or any(states):
             trainer.assign_slots(members, states)
         self._trainer = trainer
         return trainer
-
-    def _evidence(self, model: nn.Module) -> Evidence:
-        codes, device = encode(model, self._probe, progress=False), self.setup.device
-        moved = replace(
-            codes, mean=codes.mean.to(device), variance=codes.variance.to(device), sample=codes.sample.to(device)
-        )
-        return Evidence(model, self._probe, moved)
 
     def _shell(self, latents: int) -> LatentModule:
         """A model to load weights into, on the device."""

@@ -4,41 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from vaescope.progress import ProgressReport
-from vaescope.sizing.axes import Axis
 from vaescope.sizing.gaps import GapTerms
 from vaescope.sizing.model_pool import ModelPool
 from vaescope.sizing.result import Answer, Probe
 from vaescope.sizing.search import RoundSearch, SearchResult
+from vaescope.sizing.setup import SearchSpec
 from vaescope.training import Member
-
-
-@dataclass(frozen=True)
-class SearchSpec:
-    """One search, the same for every seed.
-
-    Attributes:
-        gap: Label of the gap.
-        axis: What is searched over.
-        member: The model; the axis sets its size or strength, the search its seed.
-        start: Position on the axis where the search starts.
-        threshold: The largest gap allowed.
-        width: Sizes per round.
-        max_periods: Training ends after this many periods.
-        near: Whether the first round holds sizes next to `start` instead of a doubling ladder.
-    """
-
-    gap: str
-    axis: Axis
-    member: Member
-    start: int
-    threshold: float
-    width: int
-    max_periods: int
-    near: bool = False
 
 
 class SeedSearch:

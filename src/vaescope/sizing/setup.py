@@ -1,11 +1,11 @@
-"""From arguments to a search: questions, options, where a search starts, and how many models train together."""
+"""From arguments to searches: questions, options, what all models share, and where a search starts."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeGuard, runtime_checkable
 
@@ -13,23 +13,17 @@ import torch
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.data import Dataset
+from vaescope.dimension import Estimate, estimate
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.likelihoods import Likelihood
-from vaescope.models import check_latents
-from vaescope.nets import Net
-from vaescope.objectives import Objective, strengths
-from vaescope.posteriors import Posterior
-from vaescope.priors import Prior
-from vaescope.registry import PartSpec
-from vaescope.runs.options import FitOptions, check_likelihood
+from vaescope.models import Architecture, LatentModule, check_latents
+from vaescope.objectives import OBJECTIVES, Beta, Objective, strengths
+from vaescope.runs.options import FitOptions, TrainingOptions, check_likelihood
 from vaescope.runs.record import hash_of
-from vaescope.sizing.axes import LATENTS, Axis
+from vaescope.sizing.axes import LATENTS, Axis, axis_over
 from vaescope.sizing.gaps import GAPS, Gap, GapFunction, Trace, gap_name
-from vaescope.sizing.model_pool import Setup
 from vaescope.sizing.store import SEARCH_PREFIX
 from vaescope.training import OPTIMISERS, Member, Plan
 from vaescope.training.ensemble import group_members
-from vaescope.training.optimisers import Optimiser
 
 # Steps: one pass over few items is too short. Convolutional nets find their latents soonest; a learned noise, the
 # default for vectors, takes a while to fall.
@@ -40,6 +34,8 @@ MIN_WIDTH, MAX_WIDTH = 5, 10  # sizes that one seed asks for at once
 SEEDS_TOGETHER = 3
 # Few items make short epochs: smaller batches reach the polarised regime within a few of them.
 SMALL_DATASET, SMALL_BATCH, BATCH = 25_000, 16, 64
+# Short epochs need a higher learning rate to reach it, too.
+LONG_EPOCH, SLOW_RATE, QUICK_RATE = 1_500, 1e-4, 1e-3  # steps, learning rates
 
 GapSpec = str | Mapping[str, object] | Gap | GapFunction
 
@@ -67,8 +63,75 @@ class Question:
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """How searches train and measure their models; see `fondue` for what it shares with it.
+class Setup:
+    """What all models of a search share.
+
+    Attributes:
+        period: Training steps between measurements.
+        data: The training items.
+        probe_items: Number of training items to measure gaps on.
+    """
+
+    architecture: Architecture
+    plan: Plan
+    period: int
+    data: Dataset
+    probe_items: int
+    device: torch.device
+
+    @property
+    def epoch(self) -> int:
+        """Steps of one pass over the training items."""
+        return len(self.data) // self.plan.batch
+
+    @property
+    def probe(self) -> Dataset:
+        """The items that gaps are measured on."""
+        return self.data.draw(self.probe_items)
+
+    @cached_property
+    def dimension(self) -> Estimate:
+        """Intrinsic dimension of the probe items."""
+        return estimate(self.probe, device=self.device)
+
+    def form(self, latents: int) -> LatentModule:
+        """A model without memory for its weights."""
+        with torch.device("meta"):
+            return self.architecture.build(self.data.shape, latents, seed=None)
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """A question with everything chosen that it leaves open: one search for each seed.
+
+    Attributes:
+        gap: Label of the gap.
+        axis: What is searched over.
+        member: The model; the axis sets its size or strength, the search its seed.
+        start: Position on the axis where the searches start.
+        threshold: The largest gap allowed.
+        width: Sizes per round.
+        max_periods: Training ends after this many periods.
+        near: Whether the first round holds sizes next to `start` instead of a doubling ladder.
+        seeds: One search for each.
+        dimension: Intrinsic dimension of the data, if the searches start there.
+    """
+
+    gap: str
+    axis: Axis
+    member: Member
+    start: int
+    threshold: float
+    width: int
+    max_periods: int
+    near: bool = False
+    seeds: tuple[int, ...] = (0,)
+    dimension: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(TrainingOptions):
+    """How searches train and measure their models; `fondue` documents the other fields.
 
     Attributes:
         width: Sizes that one seed asks for at once; default: 5 to 10 where models train together, else 1.
@@ -85,30 +148,17 @@ class SearchOptions:
     width: int | None = None
     near: bool = False
     slots: int | None = None
-    model: str | Mapping[str, object] = "vae"
-    net: PartSpec[Net] | None = None
-    posterior: PartSpec[Posterior] | None = None
-    prior: PartSpec[Prior] | None = None
-    likelihood: PartSpec[Likelihood] | None = None
-    initialisation: str | None = None
-    optimiser: PartSpec[Optimiser] = "adam"
     batch: int | None = None
-    precision: str = "float32"
-    held_out: float | int = 0.1
-    split_seed: int = 0
-    device: str | torch.device | None = None
     runs: str | Path | None = FitOptions.runs
-    progress: bool | None = None
 
     def setup(self, data: Dataset) -> Setup:
         """What all models share, trained on the items that are not held out."""
         max_periods = whole_number("max_periods", self.max_periods, 1)
-        training, _ = self._fit_options(BATCH).split().of(data)
-        small = len(training) < SMALL_DATASET
-        chosen = self._fit_options((SMALL_BATCH if small else BATCH) if self.batch is None else self.batch)
-        architecture, device = chosen.architecture(training), chosen.chosen_device()
+        training, _ = self.split().of(data)
+        batch = SMALL_BATCH if len(training) < SMALL_DATASET else BATCH
+        batch = min(batch if self.batch is None else whole_number("batch", self.batch, 1), len(training))
+        architecture, device = self.architecture(training), self.chosen_device()
         check_likelihood(architecture, training)
-        batch = min(chosen.batch, len(training))
         if architecture.parts.posterior.deterministic:
             raise ConfigurationError(
                 f"FONDUE needs a model with a posterior variance, got {architecture.model!r}. Search with model 'vae': "
@@ -119,45 +169,56 @@ class SearchOptions:
         plan = Plan(
             steps * max_periods,
             batch,
-            OPTIMISERS.resolve(chosen.optimiser),
-            chosen.precision,
+            OPTIMISERS.resolve(self.optimiser),
+            self.precision,
             log_every=min(PROGRESS_STEPS, steps),
             evaluate_every=min(PROGRESS_STEPS, steps),
             monitor_every=0,
         )
         return Setup(architecture, plan, steps, training, whole_number("probe_items", self.probe_items, 2), device)
 
-    def _fit_options(self, batch: int) -> FitOptions:
-        return FitOptions(
-            model=self.model,
-            net=self.net,
-            posterior=self.posterior,
-            prior=self.prior,
-            likelihood=self.likelihood,
-            initialisation=self.initialisation,
-            optimiser=self.optimiser,
-            batch=batch,
-            precision=self.precision,
-            held_out=self.held_out,
-            split_seed=self.split_seed,
-            device=self.device,
-            progress=self.progress,
-        )
+    def spec(self, question: Question, label: str, gap: Gap | GapFunction, setup: Setup) -> SearchSpec:
+        """A question about the gap with this label, with everything chosen that it leaves open."""
+        threshold = question.threshold
+        if threshold is None:
+            if not isinstance(gap, _HasThreshold):
+                raise ConfigurationError(
+                    f"your own gap {gap_name(gap)} needs a threshold: pass threshold, or give it an attribute "
+                    "'threshold'."
+                )
+            threshold = gap.threshold
+        threshold = finite_number("threshold", threshold)
+        objective = Beta() if question.objective is None else OBJECTIVES.resolve(question.objective)
+        axis = axis_over(question.over, self._largest(question.over, setup), objective)
+        start, dimension = _start(axis, question, objective, setup)
+        rate = self.learning_rate
+        if rate is None:
+            rate = QUICK_RATE if setup.epoch < LONG_EPOCH else SLOW_RATE
+        member = Member(start if question.latents is None else question.latents, objective, rate)
+        seeds, width = self._seeds_and_width(member, setup)
+        return SearchSpec(label, axis, member, start, threshold, width, self.max_periods, self.near, seeds, dimension)
 
+    def _largest(self, over: str, setup: Setup) -> int:
+        """The largest number of latents to try: as given, or the dimensions of an item."""
+        dimensions = math.prod(setup.data.shape)
+        if self.largest is not None and over != LATENTS:
+            raise ConfigurationError(
+                f"largest limits the number of latents, and this search is over {over}. Remove it."
+            )
+        return dimensions if self.largest is None else whole_number("largest", self.largest, 1, dimensions)
 
-@dataclass(frozen=True)
-class Start:
-    """Where a search starts.
-
-    Attributes:
-        position: Position on the axis.
-        latents: Number of latents there.
-        dimension: Intrinsic dimension of the data, if it is the reason.
-    """
-
-    position: int
-    latents: int
-    dimension: float | None = None
+    def _seeds_and_width(self, member: Member, setup: Setup) -> tuple[tuple[int, ...], int]:
+        """The seeds, and how many sizes each asks for at once: one where models train one after another."""
+        together = len(group_members([member, member], setup.form(member.latents), setup.device)) == 1
+        seeds = self.seeds
+        if seeds is None:
+            seeds = SEEDS_TOGETHER if together else 1
+        numbers = tuple(seeds) if isinstance(seeds, Sequence) else tuple(range(whole_number("seeds", seeds, 1)))
+        if not numbers or len(set(numbers)) < len(numbers):
+            raise ConfigurationError(f"seeds must be different whole numbers, at least one, got {list(numbers)}.")
+        if self.width is not None:
+            return numbers, whole_number("width", self.width, 1)
+        return numbers, min(MAX_WIDTH, max(MIN_WIDTH, MAX_SLOTS // len(numbers))) if together else 1
 
 
 @runtime_checkable
@@ -166,12 +227,50 @@ class _HasThreshold(Protocol):
     def threshold(self) -> float: ...
 
 
-def _is_registered(gap: Gap | GapFunction) -> TypeGuard[Gap]:
-    return type(gap) in GAPS.values()
+def _start(axis: Axis, question: Question, objective: Objective, setup: Setup) -> tuple[int, float | None]:
+    """Where on the axis a search starts, and the intrinsic dimension of the data if that is why."""
+    init, latents = question.init, question.latents
+    if axis.name != LATENTS:
+        if latents is None:
+            raise ConfigurationError(f"a search over {axis.name} needs the number of latents: pass latents.")
+        check_latents(latents, setup.data.shape)
+        value = strengths(objective)[axis.name] if init is None else finite_number("init", init, above=0)
+        return axis.position(value), None
+    if latents is not None:
+        raise ConfigurationError(f"latents is what the search finds; pass init={latents} to start there.")
+    if init is not None:
+        return whole_number("init", init, 1, axis.largest), None
+    try:
+        found = setup.dimension
+    except DataError as error:
+        raise DataError(
+            f"{setup.data.name} has no intrinsic dimension to start at: {error} Or pass init, where to start."
+        ) from error
+    return axis.position(found.latents_to_start_with), found.dimension
 
 
-def resolve_gap(gap: GapSpec) -> Gap | GapFunction:
-    """A gap from its name, its table or itself."""
+def labelled_gaps(
+    questions: Sequence[Question], gaps: Mapping[str, GapSpec] | None
+) -> tuple[dict[str, Gap | GapFunction], list[str]]:
+    """All gaps by label, and the label of each question's gap."""
+    labelled = {label: _resolve(gap) for label, gap in (gaps or {}).items()}
+    labels = []
+    for question in questions:
+        if isinstance(question.gap, str) and question.gap in (gaps or {}):
+            labels.append(question.gap)
+            continue
+        gap = _resolve(question.gap)
+        label = gap_name(gap)
+        if labelled.setdefault(label, gap) != gap:
+            raise ConfigurationError(
+                f"different gaps need different labels, got {label!r} for {labelled[label]!r} and {gap!r}. Pass them "
+                "as gaps={'a label': ..., 'another': ...} and use the labels in the questions."
+            )
+        labels.append(label)
+    return labelled, labels
+
+
+def _resolve(gap: GapSpec) -> Gap | GapFunction:
     found = GAPS.resolve(gap) if isinstance(gap, str | Mapping) else gap
     if not callable(found) or isinstance(found, type):
         raise ConfigurationError(
@@ -180,65 +279,8 @@ def resolve_gap(gap: GapSpec) -> Gap | GapFunction:
     return found
 
 
-def resolve_threshold(gap: Gap | GapFunction, threshold: float | None) -> float:
-    """The given threshold, or the gap's."""
-    if threshold is not None:
-        return finite_number("threshold", threshold)
-    if isinstance(gap, _HasThreshold):
-        return finite_number("threshold", gap.threshold)
-    raise ConfigurationError(
-        f"your own gap {gap_name(gap)} needs a threshold: pass threshold, or give it an attribute 'threshold'."
-    )
-
-
-def resolve_largest(largest: int | None, shape: tuple[int, ...], over: str) -> int:
-    """The largest number of latents to try: as given, or the dimensions of an item."""
-    dimensions = math.prod(shape)
-    if largest is not None and over != LATENTS:
-        raise ConfigurationError(f"largest limits the number of latents, and this search is over {over}. Remove it.")
-    return dimensions if largest is None else whole_number("largest", largest, 1, dimensions)
-
-
-def find_start(axis: Axis, question: Question, objective: Objective, setup: Setup) -> Start:
-    """Where a search starts: as given, at the objective's strength, or at the intrinsic dimension of the data."""
-    init, latents = question.init, question.latents
-    if axis.name != LATENTS:
-        if latents is None:
-            raise ConfigurationError(f"a search over {axis.name} needs the number of latents: pass latents.")
-        check_latents(latents, setup.data.shape)
-        value = strengths(objective)[axis.name] if init is None else finite_number("init", init, above=0)
-        return Start(axis.position(value), int(latents))
-    if latents is not None:
-        raise ConfigurationError(f"latents is what the search finds; pass init={latents} to start there.")
-    if init is not None:
-        return Start(whole_number("init", init, 1, axis.largest), int(init))
-    try:
-        found = setup.dimension
-    except DataError as error:
-        raise DataError(
-            f"{setup.data.name} has no intrinsic dimension to start at: {error} Or pass init, where to start."
-        ) from error
-    start = axis.position(found.latents_to_start_with)
-    return Start(start, start, found.dimension)
-
-
-def seeds_and_width(options: SearchOptions, member: Member, setup: Setup) -> tuple[list[int], int]:
-    """The seeds, and how many sizes each asks for at once: one where models train one after another."""
-    together = len(group_members([member, member], setup.form(member.latents), setup.device)) == 1
-    seeds = options.seeds
-    if seeds is None:
-        seeds = SEEDS_TOGETHER if together else 1
-    numbers = list(seeds) if isinstance(seeds, Sequence) else list(range(whole_number("seeds", seeds, 1)))
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise ConfigurationError(f"seeds must be different whole numbers, at least one, got {numbers}.")
-    if options.width is not None:
-        return numbers, whole_number("width", options.width, 1)
-    return numbers, min(MAX_WIDTH, max(MIN_WIDTH, MAX_SLOTS // len(numbers))) if together else 1
-
-
-def slots_for(members: int) -> int:
-    """One slot per member, or an even share of them where they take turns."""
-    return -(-members // -(-members // MAX_SLOTS))
+def _is_registered(gap: Gap | GapFunction) -> TypeGuard[Gap]:
+    return type(gap) in GAPS.values()
 
 
 def search_folder(
@@ -254,12 +296,15 @@ def search_folder(
     if runs is None or len(registered) < len(known):
         return None
     gap = GAPS.plain(registered[0] if len(registered) == 1 else Trace())
-    plan = {**dataclasses.asdict(setup.plan), "optimiser": OPTIMISERS.plain(setup.plan.optimiser)}
     table = {
         "data": data["fingerprint"],
         "items": setup.data.fingerprint,
         "architecture": setup.architecture.plain(),
-        "plan": {name: plan[name] for name in ("batch", "optimiser", "precision")},
+        "plan": {
+            "batch": setup.plan.batch,
+            "optimiser": OPTIMISERS.plain(setup.plan.optimiser),
+            "precision": setup.plan.precision,
+        },
         "period": setup.period,
         "probe_items": setup.probe_items,
         "gap": {name: value for name, value in gap.items() if name != "threshold"},

@@ -6,9 +6,8 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from vaescope.checks import without_infinities
 from vaescope.errors import RunError
@@ -17,12 +16,15 @@ from vaescope.runs.folders import make_folder, remove_leftovers
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import hash_of
 from vaescope.sizing.gaps import GapTerms
-from vaescope.sizing.model_pool import MeasurementKey
 from vaescope.training import Member
 from vaescope.training.checkpoint import State, load_state, save_state, write_atomically
 
 RESULT_FILE, STATES_FOLDER, TIME_FILE, CHECK_FILE = "fondue.json", "states", "spent.json", "elbow.json"
 SEARCH_PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
+
+
+# Label of a gap, model, number of periods it has trained for.
+MeasurementKey: TypeAlias = tuple[str, Member, int]
 
 
 class Savable(Protocol):
@@ -32,32 +34,11 @@ class Savable(Protocol):
         """Everything in tables, lists, text and numbers."""
 
 
-@dataclass(frozen=True)
-class GapRecord:
-    """One measured gap of one model.
+class GapJournal:
+    """Measured gaps; each is on disk before it counts.
 
     In the file, a row of a history, the period is called 'step' and the label of the gap 'split'.
     """
-
-    gap: str
-    member: str
-    period: int
-    terms: GapTerms
-
-    def row(self) -> dict[str, object]:
-        """The record as a row of the file."""
-        terms = {"minuend": self.terms.minuend, "subtrahend": self.terms.subtrahend}
-        return {"step": self.period, "split": self.gap, "member": self.member, **terms}
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> GapRecord:
-        """The record of a row of the file."""
-        terms = GapTerms(row["minuend"] + 0.0, row["subtrahend"] + 0.0)
-        return cls(row["split"], row["member"], row["step"], terms)
-
-
-class GapJournal:
-    """Measured gaps by label, model and period; each is on disk before it counts."""
 
     def __init__(self, folder: Path) -> None:
         make_folder(folder)
@@ -66,13 +47,19 @@ class GapJournal:
         rows = self._journal.rows()
         self._journal.replace(rows)  # drops a last line that was cut short
         try:
-            records = [GapRecord.from_row(row) for row in rows]
+            self._found = {
+                (row["split"], row["member"], row["step"]): GapTerms(row["minuend"] + 0.0, row["subtrahend"] + 0.0)
+                for row in rows
+            }
         except (KeyError, TypeError) as error:
             raise RunError(
                 f"{self._journal.path} is damaged ({type(error).__name__}: {error}). Restore it from a backup, or move "
                 f"{folder} away to search again."
             ) from error
-        self._found = {(record.gap, record.member, record.period): record.terms for record in records}
+
+    def __contains__(self, key: MeasurementKey) -> bool:
+        gap, member, period = key
+        return (gap, member_id(member), period) in self._found
 
     def __getitem__(self, key: MeasurementKey) -> GapTerms:
         gap, member, period = key
@@ -80,16 +67,9 @@ class GapJournal:
 
     def __setitem__(self, key: MeasurementKey, terms: GapTerms) -> None:
         gap, member, period = key
-        record = GapRecord(gap, member_id(member), period, terms)
-        self._journal.append([record.row()])
-        self._found[record.gap, record.member, record.period] = terms
-
-    def __contains__(self, key: MeasurementKey) -> bool:
-        gap, member, period = key
-        return (gap, member_id(member), period) in self._found
-
-    def __len__(self) -> int:
-        return len(self._found)
+        own = {"member": member_id(member), "minuend": terms.minuend, "subtrahend": terms.subtrahend}
+        self._journal.append([{"step": period, "split": gap, **own}])
+        self._found[gap, own["member"], period] = terms
 
 
 class StateFiles:
@@ -101,7 +81,6 @@ class StateFiles:
         remove_leftovers(self._folder)
 
     def get(self, member: Member) -> State | None:
-        """The state of a model; None if it has none."""
         file = self._file(member)
         return load_state(file) if file.is_file() else None
 
@@ -111,11 +90,7 @@ class StateFiles:
     def __delitem__(self, member: Member) -> None:
         self._file(member).unlink()
 
-    def __len__(self) -> int:
-        return len(list(self._folder.glob("*.safetensors")))
-
     def clear(self) -> None:
-        """Remove all files."""
         shutil.rmtree(self._folder)
 
     def _file(self, member: Member) -> Path:
@@ -151,16 +126,16 @@ def add_training_time(folder: Path, seconds: float, steps: int) -> float | None:
     return spent["seconds"] / spent["steps"] if spent["steps"] else None
 
 
-def load_results(runs: Path) -> list[dict[str, Any]]:
-    """The results of all finished searches in a folder of runs, as tables."""
-    return _load(runs, f"{SEARCH_PREFIX}*/{RESULT_FILE}")
-
-
 def save_check(runs: Path, check: Savable, ids: list[str]) -> None:
     """Write an elbow check into the folder of the runs with these ids."""
     folder = runs / f"{CHECK_PREFIX}{hash_of(sorted(ids))}"
     make_folder(folder)
     save_result(folder, check, CHECK_FILE)
+
+
+def load_results(runs: Path) -> list[dict[str, Any]]:
+    """The results of all finished searches in a folder of runs, as tables."""
+    return _load(runs, f"{SEARCH_PREFIX}*/{RESULT_FILE}")
 
 
 def load_checks(runs: Path) -> list[dict[str, Any]]:
