@@ -34,8 +34,7 @@ from vaescope.objectives import Beta
 from vaescope.sizing import SearchOptions, fondue
 from vaescope.sizing.axes import Latents
 from vaescope.sizing.gaps import GAPS, Gap, GapTerms, Information, Trace
-from vaescope.sizing.model_pool import ModelPool
-from vaescope.sizing.multi_seed import SeedSearch, run_searches
+from vaescope.sizing.model_pool import ModelPool, SeedSearch, run_searches
 from vaescope.sizing.setup import SearchSpec
 from vaescope.sizing.store import MeasurementKey
 from vaescope.training import Member, Plan, Trainer

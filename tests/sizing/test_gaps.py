@@ -36,6 +36,7 @@ from vaescope.sizing.gaps import (
     IntrinsicDimension,
     Trace,
     measure,
+    resolve_gap,
 )
 
 ITEMS = 2000
@@ -350,10 +351,10 @@ def test_an_answer_that_is_not_finite_is_refused_by_name(answer: Any) -> None:
         measure(Mine(), hand_made(items=30))
 
 
-@pytest.mark.parametrize("gap", ["trace", 1.0, None, Trace])
+@pytest.mark.parametrize("gap", ["traces", 1.0, None, Trace])
 def test_what_is_no_gap_is_refused(gap: Any) -> None:
     with pytest.raises(ConfigurationError, match="dimension, information, trace"):
-        measure(gap, hand_made(items=30))
+        resolve_gap(gap)
 
 
 @pytest.mark.parametrize("name", sorted(GAPS))

@@ -18,8 +18,7 @@ from vaescope.objectives import Beta
 from vaescope.sizing import Answer, fondue_search, search_in_rounds
 from vaescope.sizing.axes import Latents, Strength
 from vaescope.sizing.gaps import GapTerms, Trace
-from vaescope.sizing.model_pool import ModelPool
-from vaescope.sizing.multi_seed import SeedSearch, run_searches
+from vaescope.sizing.model_pool import ModelPool, SeedSearch, run_searches
 from vaescope.sizing.setup import SearchSpec, Setup
 from vaescope.training import Member, Plan
 

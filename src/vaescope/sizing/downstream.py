@@ -12,7 +12,8 @@ import torch
 from vaescope.data import Dataset
 from vaescope.encoding import encode
 from vaescope.progress import progress_bar
-from vaescope.runs import FitOptions, Run
+from vaescope.runs import Run
+from vaescope.runs.options import choose_device
 
 # Small trees, as in scikit-learn's exact boosting. Without the penalty, rare classes make its fast boosting diverge:
 # accuracy 0.43 instead of 0.99 on 10 even bins of a Gaussian code.
@@ -71,10 +72,13 @@ def predict(
         return Prediction()
     trees = len(runs) * TREES["max_iter"] * sum(target.classes for target in targets.values())
     shown = progress if trees * len(learning) > LONG_TASK else False
-    chosen, accuracies = FitOptions(device=device).chosen_device(), []
+    chosen, accuracies = choose_device(device), []
     with progress_bar(f"predicting {learning.name}", len(runs), shown) as report:
         for done, run in enumerate(runs, 1):
-            learned, tested = (_means(run, part, chosen) for part in (learning, testing))
+            # Progress bars do not nest.
+            learned, tested = (
+                encode(run.model, part, device=chosen, progress=False).mean.numpy() for part in (learning, testing)
+            )
             accuracies.append(fmean(score(learned, tested, target) for target in targets.values()))
             report(done)
     return Prediction(tuple(targets), tuple(accuracies), fmean(target.majority for target in targets.values()))
@@ -103,8 +107,3 @@ def score(learned: np.ndarray, tested: np.ndarray, target: PredictionTarget) -> 
     trees = HistGradientBoostingClassifier(**TREES, early_stopping=False, random_state=0)
     trees.fit(learned, target.learned)
     return float((trees.predict(tested) == target.tested).mean())
-
-
-def _means(run: Run, data: Dataset, device: torch.device) -> np.ndarray:
-    """The mean codes, without a progress bar: bars do not nest."""
-    return encode(run.model, data, device=device, progress=False).mean.numpy()

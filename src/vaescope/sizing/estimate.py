@@ -23,13 +23,11 @@ from vaescope.progress import progress_bar
 from vaescope.registry import PartSpec
 from vaescope.runs.folders import locked
 from vaescope.sizing.axes import LATENTS
-from vaescope.sizing.gaps import GapTerms
-from vaescope.sizing.model_pool import ModelPool
-from vaescope.sizing.multi_seed import SeedSearch, run_searches
+from vaescope.sizing.gaps import GapSpec
+from vaescope.sizing.model_pool import ModelPool, SeedSearch, run_searches
 from vaescope.sizing.result import Fondue, Probe
-from vaescope.sizing.setup import MAX_SLOTS, GapSpec, Question, SearchOptions, labelled_gaps, search_folder
-from vaescope.sizing.store import GapJournal, MeasurementKey, StateFiles, add_training_time, save_result
-from vaescope.training import Member, State
+from vaescope.sizing.setup import MAX_SLOTS, Question, SearchOptions, labelled_gaps, search_folder
+from vaescope.sizing.store import GapJournal, Measurements, StateFiles, States, add_training_time, save_result
 from vaescope.training.optimisers import Optimiser
 
 
@@ -206,9 +204,7 @@ def search_many(
 
 
 @contextmanager
-def _storage(
-    folder: Path | None,
-) -> Iterator[tuple[StateFiles | dict[Member, State], GapJournal | dict[MeasurementKey, GapTerms]]]:
+def _storage(folder: Path | None) -> Iterator[tuple[States, Measurements]]:
     """Tables for states and measurements: in a folder that no other process may use, or in memory."""
     if folder is None:
         yield {}, {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
@@ -63,7 +63,8 @@ class Gap(Part, Protocol):
         """The gap of a trained model, as its two terms or as a number."""
 
 
-GapFunction = Callable[[Evidence], "GapTerms | float"]
+GapFunction = Callable[[Evidence], GapTerms | float]
+GapSpec = str | Mapping[str, object] | Gap | GapFunction
 
 GAPS: PartRegistry[Gap] = PartRegistry("gap", "vaescope.gaps")
 
@@ -185,12 +186,18 @@ def gap_name(gap: object) -> str:
     return known[0] if known else str(getattr(gap, "__name__", type(gap).__name__))
 
 
-def measure(gap: Gap | GapFunction, evidence: Evidence) -> GapTerms:
-    """The two terms of the gap of a trained model, checked to be finite; a plain number has the second term 0."""
-    if not callable(gap) or isinstance(gap, type):
+def resolve_gap(gap: GapSpec) -> Gap | GapFunction:
+    """A gap from its name, its table or itself."""
+    found = GAPS.resolve(gap) if isinstance(gap, str | Mapping) else gap
+    if not callable(found) or isinstance(found, type):
         raise ConfigurationError(
             f"gap must be one of {', '.join(GAPS)}, or a function or object that takes the evidence, got {gap!r}."
         )
+    return found
+
+
+def measure(gap: Gap | GapFunction, evidence: Evidence) -> GapTerms:
+    """The two terms of the gap of a trained model, checked to be finite; a plain number has the second term 0."""
     answer: object = gap(evidence)
     terms: list[object] = [answer.minuend, answer.subtrahend] if isinstance(answer, GapTerms) else [answer, 0.0]
     numbers = []
@@ -220,11 +227,8 @@ def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, T
     conditions = conditions_of(model, items, device)
     for index in CUTS[cut](items, size, device):
         codes = sampled[index.to(sampled.device)].to(device)
-        yield (
-            codes,
-            items.batch(index).flatten(1),
-            _reconstructions(model, codes, None if conditions is None else conditions[index]),
-        )
+        condition = None if conditions is None else conditions[index]
+        yield codes, items.batch(index).flatten(1), _reconstructions(model, codes, condition)
 
 
 def _spread(items: Dataset, size: int, device: torch.device) -> list[Tensor]:

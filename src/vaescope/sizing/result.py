@@ -14,28 +14,8 @@ from vaescope.numerics.confidence import student_interval
 from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.search import SearchResult
 
-# What `Fondue.plain` writes in addition to its tables.
-PLAIN_FIELDS = (
-    "over",
-    "gap",
-    "threshold",
-    "mean",
-    "sd",
-    "interval",
-    "stable",
-    "models",
-    "epochs",
-    "start",
-    "dimension",
-    "period",
-    "steps_per_epoch",
-    "trained_steps",
-    "seconds",
-    "seconds_per_step",
-    "data",
-    "settings",
-    "curve",
-)
+# Properties that `Fondue.plain` writes in addition to the fields.
+PLAIN_PROPERTIES = ("mean", "sd", "interval", "stable", "models", "epochs", "curve")
 
 
 @dataclass(frozen=True)
@@ -148,17 +128,9 @@ class Fondue(NotebookResult):
         for value in sorted({probe.value for probe in self.probes}):
             found = [probe for probe in self.probes if probe.value == value]
             gaps = [probe.gap for probe in found]
+            row = {self.over: value, "gap": fmean(gaps), "low": min(gaps), "high": max(gaps), "seeds": len(found)}
             terms = {name: fmean(getattr(probe, name) for probe in found) for name in ("minuend", "subtrahend")}
-            rows.append(
-                {
-                    self.over: value,
-                    "gap": fmean(gaps),
-                    "low": min(gaps),
-                    "high": max(gaps),
-                    "seeds": len(found),
-                    **terms,
-                }
-            )
+            rows.append(row | terms)
         return rows
 
     def plain(self) -> dict[str, Any]:
@@ -166,7 +138,7 @@ class Fondue(NotebookResult):
         return {
             "summary": self.summary(),
             **({"latents": self.latents} if self.over == LATENTS else {}),
-            **{name: getattr(self, name) for name in PLAIN_FIELDS},
+            **{name: getattr(self, name) for name in (*_plain_fields(), *PLAIN_PROPERTIES)},
             "seeds": self.rows(),
             "looks": [vars(probe) for probe in self.probes],
             "searches": [{"bracket": answer.search.bracket, "gaps": answer.search.gaps} for answer in self.answers],
@@ -179,11 +151,9 @@ class Fondue(NotebookResult):
             pairs = zip(table["seeds"], table["searches"], strict=True)
             answers = tuple(_answer(seed, search, table["over"], table["threshold"]) for seed, search in pairs)
             probes = tuple(_probe(row) for row in table["looks"])
-            own = [field.name for field in fields(cls) if field.name not in ("answers", "probes", "seconds_per_step")]
             # Version 0.1 did not write the seconds per step.
-            per_step = table.get("seconds_per_step")
-            values = {name: table[name] for name in own}
-            return cls(answers=answers, probes=probes, seconds_per_step=per_step, **values)
+            written = {"seconds_per_step": None, **table}
+            return cls(answers=answers, probes=probes, **{name: written[name] for name in _plain_fields()})
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
                 "the stored result of a search is damaged or from another version "
@@ -217,8 +187,10 @@ class Fondue(NotebookResult):
                 f"{len(open_ended)} of {len(self.answers)} seeds: the true number may be larger."
             )
         if any(answer.search.latents == 0 for answer in self.answers):
-            least = "one latent" if self.over == LATENTS else f"the smallest {self.over}"
-            sentences.append(f"Even {least} has a gap above {self.threshold:g}: {self._why_none()}")
+            least, why = f"the smallest {self.over}", "latents are passive at every strength. Use fewer latents."
+            if self.over == LATENTS:
+                least, why = "one latent", "no latent stays in use. Train longer, lower beta, or check the data."
+            sentences.append(f"Even {least} has a gap above {self.threshold:g}: {why}")
         again = sorted({value for answer in self.answers for value in answer.search.contradictions})
         if again:
             sentences.append("The gap is not monotone: some sizes above the answer are within the threshold again.")
@@ -238,10 +210,10 @@ class Fondue(NotebookResult):
         spread = f"{self.mean:.3g} ± {self.sd:.2g}, 95% interval {low:.3g} to {high:.3g}"
         return f"{what} ({spread}; {self.gap} gap, {seeds}; {trained})."
 
-    def _why_none(self) -> str:
-        if self.over == LATENTS:
-            return "no latent stays in use. Train longer, lower beta, or check the data."
-        return "latents are passive at every strength. Use fewer latents."
+
+def _plain_fields() -> list[str]:
+    """The fields of `Fondue` that are written as they are."""
+    return [field.name for field in fields(Fondue) if field.name not in ("answers", "probes")]
 
 
 def _answer(row: Mapping[str, Any], search: Mapping[str, Any], over: str, threshold: float) -> Answer:

@@ -20,7 +20,7 @@ from vaescope.objectives import OBJECTIVES, Beta, Objective, strengths
 from vaescope.runs.options import FitOptions, TrainingOptions, check_likelihood
 from vaescope.runs.record import hash_of
 from vaescope.sizing.axes import LATENTS, Axis, axis_over
-from vaescope.sizing.gaps import GAPS, Gap, GapFunction, Trace, gap_name
+from vaescope.sizing.gaps import GAPS, Gap, GapFunction, GapSpec, Trace, gap_name, resolve_gap
 from vaescope.sizing.store import SEARCH_PREFIX
 from vaescope.training import OPTIMISERS, Member, Plan
 from vaescope.training.ensemble import group_members
@@ -36,8 +36,6 @@ SEEDS_TOGETHER = 3
 SMALL_DATASET, SMALL_BATCH, BATCH = 25_000, 16, 64
 # Short epochs need a higher learning rate to reach it, too.
 LONG_EPOCH, SLOW_RATE, QUICK_RATE = 1_500, 1e-4, 1e-3  # steps, learning rates
-
-GapSpec = str | Mapping[str, object] | Gap | GapFunction
 
 
 @dataclass(frozen=True)
@@ -253,30 +251,19 @@ def labelled_gaps(
     questions: Sequence[Question], gaps: Mapping[str, GapSpec] | None
 ) -> tuple[dict[str, Gap | GapFunction], list[str]]:
     """All gaps by label, and the label of each question's gap."""
-    labelled = {label: _resolve(gap) for label, gap in (gaps or {}).items()}
-    labels = []
+    labelled, labels = {label: resolve_gap(gap) for label, gap in (gaps or {}).items()}, []
     for question in questions:
-        if isinstance(question.gap, str) and question.gap in (gaps or {}):
+        if isinstance(question.gap, str) and gaps is not None and question.gap in gaps:
             labels.append(question.gap)
             continue
-        gap = _resolve(question.gap)
-        label = gap_name(gap)
-        if labelled.setdefault(label, gap) != gap:
+        gap = resolve_gap(question.gap)
+        labels.append(gap_name(gap))
+        if labelled.setdefault(labels[-1], gap) != gap:
             raise ConfigurationError(
-                f"different gaps need different labels, got {label!r} for {labelled[label]!r} and {gap!r}. Pass them "
-                "as gaps={'a label': ..., 'another': ...} and use the labels in the questions."
+                f"different gaps need different labels, got {labels[-1]!r} for {labelled[labels[-1]]!r} and {gap!r}. "
+                "Pass them as gaps={'a label': ..., 'another': ...} and use the labels in the questions."
             )
-        labels.append(label)
     return labelled, labels
-
-
-def _resolve(gap: GapSpec) -> Gap | GapFunction:
-    found = GAPS.resolve(gap) if isinstance(gap, str | Mapping) else gap
-    if not callable(found) or isinstance(found, type):
-        raise ConfigurationError(
-            f"gap must be one of {', '.join(GAPS)}, or a function or object that takes the evidence, got {gap!r}."
-        )
-    return found
 
 
 def _is_registered(gap: Gap | GapFunction) -> TypeGuard[Gap]:

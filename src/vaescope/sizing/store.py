@@ -97,6 +97,11 @@ class StateFiles:
         return self._folder / f"{member_id(member)}.safetensors"
 
 
+# On disk or in memory.
+Measurements: TypeAlias = GapJournal | dict[MeasurementKey, GapTerms]
+States: TypeAlias = StateFiles | dict[Member, State]
+
+
 def member_id(member: Member) -> str:
     """A hash of size, objective, learning rate and seed."""
     return hash_of({**dataclasses.asdict(member), "objective": OBJECTIVES.plain(member.objective)})
