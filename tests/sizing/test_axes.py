@@ -69,7 +69,7 @@ def test_an_axis_without_length_is_refused(options: dict[str, Any], words: str) 
         Strength("beta", **options)
 
 
-def test_a_strength_that_the_objective_has_not_is_named() -> None:
+def test_an_unknown_strength_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match=r"beta.*gamma"):
         axis_over("gamma", 10, Beta())
     assert axis_over("latents", 10, Beta()) == Latents(10)
@@ -120,14 +120,14 @@ def test_the_largest_strength_within_the_threshold_is_found_from_anywhere(
         _ = result.latents
 
 
-def test_passive_latents_at_every_strength_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passive_latents_at_every_strength_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     result = searched(3, gap=Rising(monkeypatch, crossing=1e-9), max_periods=2)
     assert result.values == (0,)
     assert "smallest beta has a gap above 1" in result.summary()
     assert "fewer latents" in result.summary()
 
 
-def test_no_passive_latents_at_any_strength_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_passive_latents_at_any_strength_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     result = searched(3, gap=Rising(monkeypatch, crossing=1e9), max_periods=2)
     assert result.values == (4096,)
     assert "never exceeds 1 up to 4096" in result.summary()
@@ -138,7 +138,7 @@ def test_an_objective_without_strength_begins_at_the_lowest(monkeypatch: pytest.
     assert result.start == BETA.lowest
 
 
-def test_two_factors_stand_a_strong_beta_with_two_latents_but_hardly_any_with_eight() -> None:
+def test_two_latents_allow_a_stronger_beta_than_eight_for_two_factors() -> None:
     noise = {"name": "gaussian", "variance": 0.1}
     settings = {"period": 100, "learning_rate": 2e-2, "batch": 32, "max_periods": 2, "likelihood": noise}
     few, many = searched(2, **settings), searched(8, **settings)

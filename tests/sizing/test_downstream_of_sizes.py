@@ -91,7 +91,7 @@ def test_rare_classes_do_not_spoil_the_trees() -> None:
 
 
 @pytest.mark.parametrize(("items", "learned", "tested"), [(1000, 300, 100), (60, 60, 30), (2, 2, 1)])
-def test_training_items_teach_and_held_out_ones_test(
+def test_predictors_learn_from_training_items_and_are_tested_on_held_out_items(
     items: int, learned: int, tested: int, encoded: list[np.ndarray]
 ) -> None:
     data = from_array(ROWS, labels=np.arange(400) % 20)
@@ -119,7 +119,7 @@ def test_columns_stand_beside_their_items() -> None:
     np.testing.assert_array_equal(found["label"].tested, held_out.index)
 
 
-def test_what_never_varies_is_no_target(encoded: list[np.ndarray]) -> None:
+def test_constant_factors_are_no_targets(encoded: list[np.ndarray]) -> None:
     factors = np.stack([COIN, np.zeros(400, np.int64)], axis=1)
     assert predict(runs_that_hold(COIN), from_array(ROWS, factors=factors), 1000).targets == ("factor 0",)
     same = from_array(ROWS, labels=np.zeros(400, np.int64))
@@ -127,7 +127,7 @@ def test_what_never_varies_is_no_target(encoded: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize(("progress", "shown"), [(None, None), (True, True), (False, False)])
-def test_one_bar_is_shown_when_it_takes_long_and_as_asked(
+def test_a_progress_bar_is_shown_for_long_tasks_or_on_request(
     progress: bool | None, shown: bool | None, encoded: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bars: list[tuple[str, int | None, bool | None]] = []

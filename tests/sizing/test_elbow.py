@@ -84,7 +84,7 @@ def test_a_rate_is_no_part_of_the_loss(tmp_path: Path) -> None:
     assert found.points[0].loss == run.last("test")["reconstruction"] < run.last("test")["loss"]
 
 
-def test_an_autoencoder_on_clusters_bends_where_the_data_do_and_knows_them(tmp_path: Path) -> None:
+def test_an_autoencoder_has_its_elbow_at_the_dimension_of_the_clusters_and_predicts_them(tmp_path: Path) -> None:
     options = {**SMALL, "steps": 400, "model": "autoencoder", "likelihood": "gaussian"}
     found = elbow(labelled(), [1, 2, 4, 6], 2, learning_rate=1e-2, runs=tmp_path, **options)
     losses = [point.loss for point in found.points]
@@ -104,7 +104,7 @@ def test_each_size_has_the_accuracies_of_its_own_runs(tmp_path: Path) -> None:
     assert found.points[0].accuracies != found.points[1].accuracies
 
 
-def test_asking_twice_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_check_trains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = elbow(labelled(), [3, 1], seeds=[0, 1], runs=tmp_path, **SMALL)
     monkeypatch.setattr(Trainer, "advance", None)
     assert elbow(labelled(), (1, 3, 1), seeds=(0, 1, 1), runs=tmp_path, **SMALL) == first

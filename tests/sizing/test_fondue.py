@@ -144,7 +144,7 @@ def test_your_own_object_is_a_gap_with_its_threshold() -> None:
     assert searched(gap=Own(), threshold=1.0).latents == 3
 
 
-def test_a_gap_that_never_exceeds_the_threshold_is_said_with_the_largest_size_tried() -> None:
+def test_a_gap_that_never_exceeds_the_threshold_is_reported_with_the_largest_size_tried() -> None:
     result = searched(gap=lambda evidence: 0.0, threshold=1.0)
     assert result.latents == 6
     assert not result.answers[0].search.bounded
@@ -157,7 +157,7 @@ def test_no_size_is_tried_above_the_dimensions_of_the_data() -> None:
     assert result.latents == max(probe.value for probe in result.probes) == 8
 
 
-def test_a_gap_above_the_threshold_at_one_latent_is_said() -> None:
+def test_a_gap_above_the_threshold_at_one_latent_is_reported() -> None:
     result = searched(gap=lambda evidence: 7.0, threshold=1.0)
     assert (result.latents, result.values) == (0, (0,))
     assert "one latent has a gap above 1" in result.summary()
@@ -190,7 +190,7 @@ def assert_one_sentence_of_remedy(error: VaescopeError) -> None:
     assert len(text) < 400
 
 
-def test_data_of_one_point_with_a_given_start_have_no_living_latent() -> None:
+def test_data_of_one_point_with_a_given_start_have_no_active_latent() -> None:
     result = searched(ONE_POINT, init=2, period=30)
     assert result.latents <= 1
     assert all(probe.gap > probe.value / 2 for probe in result.probes)
@@ -282,7 +282,7 @@ def test_everything_goes_into_json() -> None:
         assert table["summary"] == result.summary()
 
 
-def test_rows_tell_of_each_seed() -> None:
+def test_rows_describe_each_seed() -> None:
     assert found(3, 5).rows() == [
         {"seed": 0, "latents": 3, "periods": 2, "stable": True, "bounded": True, "models": 2},
         {"seed": 1, "latents": 5, "periods": 3, "stable": True, "bounded": True, "models": 2},
@@ -303,7 +303,7 @@ def test_the_summary_holds_the_number_its_spread_and_the_cost() -> None:
     assert found(3, 5).epochs == 6
 
 
-def test_the_summary_warns_of_what_is_not_settled() -> None:
+def test_the_summary_warns_of_unstable_and_unbounded_answers() -> None:
     assert "max_periods" in found(3, stable=False).summary()
     assert "max_periods" not in found(3).summary()
     open_ended = found(3, 6, bounded=False).summary()

@@ -217,7 +217,7 @@ def test_how_many_codes_are_decoded_at_once_does_not_matter(monkeypatch: pytest.
     assert parts.subtrahend == pytest.approx(whole.subtrahend, abs=1e-9)
 
 
-def test_a_collapsed_model_tells_nothing() -> None:
+def test_a_collapsed_model_has_no_information() -> None:
     one = linear_evidence(2)
     model: Any = one.model
     with torch.no_grad():
@@ -227,7 +227,7 @@ def test_a_collapsed_model_tells_nothing() -> None:
     assert Information()(one).gap > 0
 
 
-def test_information_needs_a_gradient_of_nothing() -> None:
+def test_information_needs_no_gradients() -> None:
     one = linear_evidence(2)
     model: Any = one.model
     model.loadings.requires_grad_(True)
@@ -358,7 +358,7 @@ def test_what_is_no_gap_is_refused(gap: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(GAPS))
-def test_a_gap_comes_back_from_what_is_written_down(name: str) -> None:
+def test_a_gap_comes_back_from_its_table(name: str) -> None:
     gap = GAPS.resolve(name)
     written = json.loads(json.dumps(GAPS.plain(gap)))
     assert written["name"] == name
@@ -399,7 +399,7 @@ def test_an_unknown_cut_is_named() -> None:
         Information(cut="random")
 
 
-def test_a_conditional_model_is_told_the_label_when_it_decodes() -> None:
+def test_a_conditional_model_decodes_with_its_label() -> None:
     data = open_dataset("digits").draw(60)
     model = Architecture("conditional", net=MLP((8,), (8,)), condition=10).build(data.shape, 3, seed=0)
     evidence = Evidence(model, data, encode(model, data))

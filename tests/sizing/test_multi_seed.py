@@ -146,7 +146,7 @@ def test_a_search_waits_for_models_that_learn_late() -> None:
     assert (answer.value, answer.periods, answer.stable) == (5, 5, True)
 
 
-def test_seeds_ask_together_and_end_each_in_its_own_time() -> None:
+def test_seeds_share_rounds_and_finish_independently() -> None:
     moving = {0: [4, 4], 1: [4, 5, 6, 6]}
     pool = FakePool(lambda member, period: crossing(moving[member.seed][period - 1])(member.latents))
     first, second = asked(pool, (0, 1))
@@ -156,7 +156,7 @@ def test_seeds_ask_together_and_end_each_in_its_own_time() -> None:
     assert all({member.seed for member in members} == {1} for period, members in pool.asked if period > 2)
 
 
-def test_after_a_period_few_sizes_near_the_answer_are_asked_for() -> None:
+def test_after_a_period_few_sizes_near_the_answer_are_measured() -> None:
     pool = FakePool(lambda member, _: crossing(11)(member.latents))
     asked(pool, width=8)
     later = [[member.latents for member in members] for period, members in pool.asked if period == 2]

@@ -33,7 +33,7 @@ def in_rounds(gap: Callable[[int], float], start: int, **settings: Any) -> Searc
 BOTH = pytest.mark.parametrize("find", [fondue_search, in_rounds], ids=["one by one", "in rounds"])
 
 
-def test_the_turns_are_those_of_algorithm_1() -> None:
+def test_the_measured_sizes_are_those_of_algorithm_1() -> None:
     result = fondue_search(measured, start=5)
     # 5, 10 are within; 20 is above; then (10 + 20) // 2, (10 + 15) // 2 and (10 + 12) // 2. 20, 15 and 12 recur: memo.
     assert [size for size, _ in result.gaps] == [5, 10, 20, 15, 12, 11]
@@ -46,7 +46,7 @@ def test_a_start_above_the_answer_is_halved_and_doubled() -> None:
     assert [size for size, _ in fondue_search(measured, start=39).gaps] == [39, 19, 9, 18, 13, 11, 12]
 
 
-def test_the_turns_of_the_binary_search_are_those_of_algorithm_8() -> None:
+def test_the_measured_sizes_of_the_binary_search_are_those_of_algorithm_8() -> None:
     result = binary_search(measured)
     assert [size for size, _ in result.gaps] == [100, 50, 25, 13, 7, 10, 12, 11]
     assert result.bracket == (11, 12)
@@ -61,7 +61,7 @@ def test_a_gap_equal_to_the_threshold_is_within() -> None:
     assert fondue_search(lambda size: float(size), 3, threshold=7.0).latents == 7
 
 
-def test_rows_are_the_sizes_in_the_order_asked_for() -> None:
+def test_rows_are_the_sizes_in_the_order_of_measurement() -> None:
     rows = fondue_search(measured, 10).rows()
     assert rows[:2] == [{"latents": 10, "gap": 0.2, "within": True}, {"latents": 20, "gap": 9.0, "within": False}]
     assert len(rows) == len(fondue_search(measured, 10).gaps)
@@ -178,7 +178,7 @@ def test_a_round_without_sizes_is_named() -> None:
         in_rounds(measured, 5, width=0)
 
 
-def test_a_size_that_a_round_does_not_answer_is_named() -> None:
+def test_a_missing_gap_is_an_error_that_names_its_size() -> None:
     with pytest.raises(DataError, match=r"6 of \[3, 6, 12\]"):
         search_in_rounds(lambda sizes: {size: 0.0 for size in sizes if size != 6}, 6, width=3)
 

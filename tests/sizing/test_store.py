@@ -316,7 +316,7 @@ def test_a_damaged_state_is_named_and_the_remedy_works(
     same_but_for_rounding(searched(runs), finished[1])
 
 
-def test_a_state_with_a_turned_bit_is_named(interrupted: Path, tmp_path: Path) -> None:
+def test_a_state_with_a_flipped_bit_is_named(interrupted: Path, tmp_path: Path) -> None:
     runs = copied(interrupted, tmp_path)
     file = max((folder_of(runs) / "states").glob("*.safetensors"))
     content = bytearray(file.read_bytes())
@@ -326,7 +326,7 @@ def test_a_state_with_a_turned_bit_is_named(interrupted: Path, tmp_path: Path) -
         searched(runs)
 
 
-def test_a_damaged_result_is_named_by_what_lists_results(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
+def test_load_results_names_a_damaged_file(finished: tuple[Path, Fondue], tmp_path: Path) -> None:
     runs = copied(finished[0], tmp_path)
     (folder_of(runs) / RESULT_FILE).write_text('{"latents": 3,')
     with pytest.raises(RunError, match=RESULT_FILE):

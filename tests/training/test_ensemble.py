@@ -66,13 +66,13 @@ def test_a_member_equals_the_model_trained_alone(name: str, data: Dataset) -> No
 
 
 @pytest.mark.parametrize("optimiser", ["amsgrad", "adagrad"])
-def test_so_it_does_under_every_optimiser(optimiser: str, data: Dataset) -> None:
+def test_a_member_equals_the_model_trained_alone_under_every_optimiser(optimiser: str, data: Dataset) -> None:
     together, _ = trained(ARCHITECTURES["mlp"], MEMBERS, data, optimiser=optimiser)
     alone, _ = trained(ARCHITECTURES["mlp"], (MEMBERS[1],), data, optimiser=optimiser)
     assert difference(together.model(1), alone.model()) <= 1e-9
 
 
-def test_its_optimiser_state_is_that_of_the_model_trained_alone(data: Dataset) -> None:
+def test_the_optimiser_state_of_a_member_equals_that_of_the_model_trained_alone(data: Dataset) -> None:
     together, _ = trained(ARCHITECTURES["conv"], MEMBERS, data)
     alone, _ = trained(ARCHITECTURES["conv"], (MEMBERS[0],), data)
     own = together.member_state(0)
@@ -108,7 +108,7 @@ def test_latents_outside_a_member_stay_untouched(data: Dataset) -> None:
     assert torch.all(weights["decoder.layers.0.weight"][:, 3:] == 0)
 
 
-def test_in_pieces_training_gives_the_same_bits_as_in_one_go(data: Dataset) -> None:
+def test_training_in_pieces_is_bit_identical(data: Dataset) -> None:
     for members in (MEMBERS[:1], MEMBERS):
         whole, rows = trained(ARCHITECTURES["conv"], members, data, precision="float32")
         first = Trainer(ARCHITECTURES["conv"], members, whole.plan, *data.split(0.2))

@@ -43,7 +43,7 @@ def nested(draw: st.DrawFn) -> tuple[list[Shape], list[Shape]]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(a_shape, min_size=1, max_size=4))
-def test_what_is_packed_is_unpacked_and_padding_is_zero(shapes: list[Shape]) -> None:
+def test_unpacking_inverts_packing_and_padding_is_zero(shapes: list[Shape]) -> None:
     module = Parameters(shapes)
     layout = Layout.of(module)
     vector = layout.pack(Weights(named(module)))

@@ -45,7 +45,7 @@ def finish(trainer: Trainer) -> None:
         trainer.advance()
 
 
-def test_types_go_into_the_history_where_the_plan_says(data: Dataset) -> None:
+def test_types_are_probed_at_the_steps_of_the_plan(data: Dataset) -> None:
     _, probes = trained([Member(4, learning_rate=1e-2)], data, monitor_every=200)
     assert [probe["step"] for probe in probes] == [200, 400, 600]
     for probe in probes:
@@ -59,7 +59,7 @@ def test_superfluous_latents_become_passive_and_useful_ones_active(data: Dataset
     assert (probes[-1]["active"], probes[-1]["passive"]) == (2, 2)
 
 
-def test_what_is_seen_is_what_the_codes_of_the_probe_say(data: Dataset) -> None:
+def test_a_probe_equals_the_statistics_of_its_codes(data: Dataset) -> None:
     trainer, probes = trained([Member(4, learning_rate=1e-2), Member(3, Beta(4.0), 1e-2, seed=5)], data)
     for position, member in enumerate(trainer.members):
         codes = encode(trainer.model(position), trainer.held_out)
@@ -118,7 +118,7 @@ def test_a_model_that_collapses_warns_once_with_its_seed_and_objective(data: Dat
     assert len(caught) == 1
 
 
-def test_a_model_that_never_comes_to_life_warns_once(data: Dataset) -> None:
+def test_a_model_without_active_latents_warns_once(data: Dataset) -> None:
     plan = Plan(800, log_every=100, evaluate_every=800, monitor_every=100)
     trainer = Trainer(ARCHITECTURE, [Member(4, Beta(1000.0), learning_rate=1e-2)], plan, *data.split(0.2))
     with pytest.warns(CollapseWarning, match=r"beta 1000.* no latent") as caught:

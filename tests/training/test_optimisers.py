@@ -72,7 +72,7 @@ def trained_by_us(optimiser: Any, start: Tensor, block: int | None) -> Tensor:
     ],
     ids=repr,
 )
-def test_members_with_their_own_rates_go_where_torch_takes_each(optimiser: Any, block: int | None) -> None:
+def test_members_with_their_own_rates_match_torch(optimiser: Any, block: int | None) -> None:
     start = draw(2, SIZE, seed=0)
     ours = trained_by_us(optimiser, start, block)
     for member in range(2):

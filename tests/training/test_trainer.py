@@ -35,7 +35,7 @@ def test_every_epoch_shows_each_item_once_and_in_a_new_order() -> None:
     assert not torch.equal(epochs[0], epochs[1])
 
 
-def test_batches_can_be_asked_for_in_any_order() -> None:
+def test_batches_can_be_requested_in_any_order() -> None:
     order = BatchOrder(torch.tensor([5, 6]), items=33, batch=10)
     straight = order.indices(range(12))
     assert torch.equal(order.indices(range(11, 12))[0], straight[11])
@@ -55,7 +55,7 @@ def test_noise_does_not_depend_on_the_chunk_or_the_width_it_is_drawn_in() -> Non
     assert torch.equal(narrow[0, 0], wide[6, 1, :, :3])
 
 
-def test_the_history_has_its_rows_where_the_plan_says(data: Dataset) -> None:
+def test_history_rows_follow_the_plan(data: Dataset) -> None:
     plan = Plan(25, 10, log_every=5, evaluate_every=10)
     trainer = Trainer(ARCHITECTURE, [Member(2)], plan, *data.split(0.2))
     rows = [row for _ in range(5) for row in trainer.advance()]
@@ -123,7 +123,7 @@ def test_the_last_good_state_is_the_one_before_the_broken_step(data: Dataset) ->
 
 
 @pytest.mark.parametrize("companions", [0, 2])
-def test_the_error_tells_the_loss_of_the_step_and_of_the_one_before(companions: int, data: Dataset) -> None:
+def test_the_error_gives_the_loss_before_and_at_the_failing_step(companions: int, data: Dataset) -> None:
     wild = Member(2, Beta(4.0), learning_rate=50.0, seed=9)
     trainer, error = diverging([*(Member(2, seed=seed) for seed in range(companions)), wild], data)
     again = Trainer(ARCHITECTURE, trainer.members, trainer.plan, *data.split(0.2))
@@ -132,7 +132,7 @@ def test_the_error_tells_the_loss_of_the_step_and_of_the_one_before(companions: 
 
 
 @pytest.mark.parametrize("members", [1, 3])
-def test_what_is_not_finite_only_once_is_told_and_training_goes_on(
+def test_a_single_non_finite_number_warns_and_training_continues(
     members: int, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = [Member(2, seed=seed) for seed in range(members)]
@@ -160,9 +160,7 @@ def test_what_is_not_finite_only_once_is_told_and_training_goes_on(
     assert torch.equal(trainer.state.parameters, untroubled.state.parameters)
 
 
-def test_stopped_in_the_middle_the_state_is_that_of_the_last_row(
-    data: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_restores_the_state_of_the_last_row(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer(ARCHITECTURE, [Member(2)], Plan(40, 10, log_every=20, evaluate_every=20), *data.split(0.2))
     trainer.advance()
     before = trainer.state.copy()

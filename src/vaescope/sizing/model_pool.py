@@ -84,8 +84,8 @@ class ModelPool:
         for slot, member in enumerate(members):
             model = trainer.load_into(self._shell(member.latents), slot)
             codes, device = encode(model, self._probe, progress=False), self.setup.device
-            moved = {name: getattr(codes, name).to(device) for name in ("mean", "variance", "sample")}
-            evidence = Evidence(model, self._probe, replace(codes, **moved))
+            mean, variance, sample = (part.to(device) for part in (codes.mean, codes.variance, codes.sample))
+            evidence = Evidence(model, self._probe, replace(codes, mean=mean, variance=variance, sample=sample))
             for label, gap in self.gaps.items():
                 self.measurements[label, member, period] = measure(gap, evidence)
             # States follow their measurements: a stored state has been measured.
