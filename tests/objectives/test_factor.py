@@ -62,7 +62,7 @@ def test_the_model_and_the_critic_get_their_own_gradients_only() -> None:
     generator = torch.Generator().manual_seed(1)
     noise = {name: torch.randn(16, width, generator=generator).double() for name, width in ensemble.noise.items()}
     values = {name: value[0] for name, value in ensemble.inputs.strengths.items()}
-    terms = ensemble.terms(vector, {}, ensemble.inputs.masks[0], values, x, noise, torch.tensor(0))
+    _, terms = ensemble.loss(vector, {}, ensemble.inputs.masks[0], values, x, noise, torch.tensor(0))
     (whole,) = torch.autograd.grad(terms["loss"], vector, retain_graph=True)
     (critic,) = torch.autograd.grad(terms["critic"], vector, retain_graph=True)
     model_loss = terms["reconstruction"] + terms["rate"] + 7.0 * terms["total_correlation"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TypeVar
 
 import torch
@@ -51,8 +51,8 @@ class SingleEngine:
             vector = state.parameters[0].detach().requires_grad_()
             step = torch.tensor(number, device=device)
             drawn = {name: draw[position, 0] for name, draw in noise.items()} | self.data.condition(indices[position])
-            terms = ensemble.terms(vector, buffers, inputs.masks[0], values, x, drawn, step)
-            (gradient,) = torch.autograd.grad(terms["loss"], vector)
+            loss, terms = ensemble.loss(vector, buffers, inputs.masks[0], values, x, drawn, step)
+            (gradient,) = torch.autograd.grad(loss, vector)
             row = {name: float(term.detach()) for name, term in terms.items()}
             row[GRADIENT_NORM] = float(torch.linalg.vector_norm(gradient))
             rows.append(row)
@@ -115,19 +115,7 @@ class StackedEngine:
         members, batch = index.shape
         x = self.data.batch(index.reshape(-1)).reshape(members, batch, *self.data.data.shape)
         noise = noise | self.data.condition(index)
-
-        def loss(
-            vector: Tensor,
-            buffers: Mapping[str, Tensor],
-            mask: Tensor,
-            values: Mapping[str, Tensor],
-            x: Tensor,
-            noise: Mapping[str, Tensor],
-        ) -> tuple[Tensor, dict[str, Tensor]]:
-            terms = ensemble.terms(vector, buffers, mask, values, x, noise, step)
-            return terms["loss"], terms
-
-        gradient, (_, terms) = vmap(grad_and_value(loss, has_aux=True))(
+        gradient, (_, terms) = vmap(grad_and_value(partial(ensemble.loss, step=step), has_aux=True))(
             parameters, buffers, inputs.masks, inputs.strengths, x, noise
         )
         ensemble.update(parameters, gradient, slots, step, inputs)

@@ -142,7 +142,7 @@ class Ensemble:
             part = {name: slot[:, columns] for name, slot in slots.items()}
             apply(optimiser, parameters[:, columns], gradient[:, columns], part, step, rates, block)
 
-    def terms(
+    def loss(
         self,
         vector: Float[Tensor, "size"],
         buffers: Mapping[str, Tensor],
@@ -151,8 +151,8 @@ class Ensemble:
         x: Float[Tensor, "batch ..."],
         noise: Mapping[str, Tensor],
         step: Int[Tensor, ""],
-    ) -> dict[str, Float[Tensor, ""]]:
-        """The loss and every named term of one member on one batch, averaged over the batch.
+    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+        """The loss of one member on one batch, and every named term with it, averaged over the batch.
 
         Args:
             values: The strengths of the member's objective.
@@ -165,7 +165,8 @@ class Ensemble:
         result: ForwardPass = functional_call(self.model, state, (x.to(computed), noise, condition))
         critic = None if self.critic is None else Critic(self.critic, weights.critic)
         context = Context(step, self.items, mask, noise, critic)
-        return with_strengths(self.objective, values)(x.to(kept), result, context).means()
+        terms = with_strengths(self.objective, values)(x.to(kept), result, context).means()
+        return terms["loss"], terms
 
     @torch.no_grad()
     def evaluate(self, state: State, data: Batches) -> dict[str, Float[Tensor, "members"]]:
@@ -180,10 +181,11 @@ class Ensemble:
         def terms_of(x: Tensor, noise: dict[str, Tensor]) -> dict[str, Float[Tensor, "members"]]:
             if len(state.parameters) == 1:
                 buffers, values, drawn = map(first_member, (state.buffers, inputs.strengths, noise))
-                alone = self.terms(state.parameters[0], buffers, inputs.masks[0], values, x, drawn, step)
+                _, alone = self.loss(state.parameters[0], buffers, inputs.masks[0], values, x, drawn, step)
                 return {name: term[None] for name, term in alone.items()}
-            terms: dict[str, Tensor] = vmap(
-                lambda vector, buffers, mask, values, drawn: self.terms(vector, buffers, mask, values, x, drawn, step)
+            terms: dict[str, Tensor]
+            _, terms = vmap(
+                lambda vector, buffers, mask, values, drawn: self.loss(vector, buffers, mask, values, x, drawn, step)
             )(state.parameters, state.buffers, inputs.masks, inputs.strengths, noise)
             return terms
 
