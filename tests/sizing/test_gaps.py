@@ -351,7 +351,7 @@ def test_an_answer_that_is_not_finite_is_refused_by_name(answer: Any) -> None:
         measure(Mine(), hand_made(items=30))
 
 
-@pytest.mark.parametrize("gap", ["traces", 1.0, None, Trace])
+@pytest.mark.parametrize("gap", [1.0, None, Trace])
 def test_what_is_no_gap_is_refused(gap: Any) -> None:
     with pytest.raises(ConfigurationError, match="dimension, information, trace"):
         resolve_gap(gap)
