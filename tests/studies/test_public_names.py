@@ -31,6 +31,8 @@ def test_studies_import_package_level_names_alone() -> None:
 def test_documents_do_not_import_each_other() -> None:
     documents = {"bonheme", "clapham", "mathieu", "pastrana", "rolinek"}
     for document in documents:
-        for file in (FOLDER / document).rglob("*.py"):
+        files = [*(FOLDER / document).rglob("*.py"), *FOLDER.glob(f"{document}.py")]
+        assert files, document
+        for file in files:
             others = {module.split(".")[2] for module, _ in imported(file) if module.startswith("vaescope.studies.")}
             assert not others & (documents - {document}), file
