@@ -40,7 +40,7 @@ def test_a_diagonal_posterior_finds_the_principal_directions_and_others_do_not()
         architecture = Architecture(model, "affine", posterior, likelihood=Gaussian(0.5))
         members = [Member(2, Beta(0.05), 1e-2, seed) for seed in SEEDS]
         # Only the diagonal posterior has somewhere to converge to.
-        trainer = trained(architecture, members, data, 8_000 if posterior == "diagonal" else 3_000)
+        trainer = trained(architecture, members, data, 8_000 if posterior == "diagonal" else 1_000)
         found[posterior] = [distance_to_orthogonality(trainer.model(place), data, items=200).score for place in SEEDS]
         codes = [encode(trainer.model(place), data).mean for place in SEEDS]
         disentangled[posterior] = fmean(neighbours(one, square).score for one in codes)

@@ -94,12 +94,12 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_twenty_kills_change_neither_weights_nor_state_nor_history(tmp_path: Path) -> None:
+def test_ten_kills_change_neither_weights_nor_state_nor_history(tmp_path: Path) -> None:
     length = train(tmp_path / "whole", 2400, "0")
     moments = random.Random(0)
-    delays = [moments.uniform(0, 2 * length / 25) for _ in range(20)]
+    delays = [moments.uniform(0, 2 * length / 12) for _ in range(10)]
     hits, reached = train_killed(tmp_path / "killed", 2400, ["0"], delays)
-    assert hits >= 10
+    assert hits >= 5
     assert len(reached) >= 2
     assert len(contents(tmp_path / "whole")) == 3
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
