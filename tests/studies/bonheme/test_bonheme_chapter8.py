@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
-    return StudySettings(runs=tmp_path_factory.mktemp("runs"), device="cpu", progress=False)
+    return StudySettings(runs=tmp_path_factory.mktemp("runs"), device="cpu", progress=False, seeds=1)
 
 
 @pytest.fixture(scope="module")
