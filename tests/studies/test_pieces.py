@@ -22,8 +22,8 @@ from vaescope.runs import Run
 from vaescope.studies import (
     STUDIES,
     Cell,
-    Comparison,
     Findings,
+    GroupMeasurement,
     Measurement,
     Study,
     StudyContext,
@@ -62,7 +62,7 @@ def work(context: StudyContext) -> Findings:
     seeds = context.seed_list(2, 2)
     runs = {beta: context.runs(sweep(beta, seeds)) for beta in BETAS}
     losses = {beta: context.measured(own, Measurement("loss", loss_of)) for beta, own in runs.items()}
-    ratio = context.compared([runs[1.0], runs[4.0]], Comparison("ratio", ratio_of))
+    ratio = context.compared([runs[1.0], runs[4.0]], GroupMeasurement("ratio", ratio_of))
     keys = {seed: ResultKey.of(f"square{seed}", "square") for seed in seeds}
     parts = {seed: (key,) for seed, key in keys.items()}
 

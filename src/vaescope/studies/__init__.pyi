@@ -2,7 +2,7 @@ from .charts import Histograms as Histograms
 from .charts import Lines as Lines
 from .charts import Matrix as Matrix
 from .charts import Pictures as Pictures
-from .context import Comparison as Comparison
+from .context import GroupMeasurement as GroupMeasurement
 from .context import Measurement as Measurement
 from .context import StudyContext as StudyContext
 from .context import StudyRun as StudyRun

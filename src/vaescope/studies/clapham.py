@@ -14,7 +14,15 @@ from vaescope.regime import VARIABLE_TYPES, collapse, point_of_total_collapse
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.similarity import SimilarityMap, group_similarity
 from vaescope.studies.charts import Histograms, Lines, Matrix
-from vaescope.studies.context import Comparison, Measurement, StudyContext, StudyRun, Values, grouped, quick_training
+from vaescope.studies.context import (
+    GroupMeasurement,
+    Measurement,
+    StudyContext,
+    StudyRun,
+    Values,
+    grouped,
+    quick_training,
+)
 from vaescope.studies.measurements import histogram, map_of, plain_map, regime
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
@@ -59,7 +67,7 @@ SIDES = (("vae", "vgon"), ("vae", "vae"), ("vgon", "vgon"))
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainedSet:
     """A data set with its title and the betas and settings it is trained with."""
 
     title: str
@@ -70,20 +78,20 @@ class Task:
     settings: Mapping[str, object]
 
 
-def tasks(context: StudyContext) -> list[Task]:
+def tasks(context: StudyContext) -> list[TrainedSet]:
     """The data sets of a scale that are there; the others are noted."""
     if context.is_quick:
         context.note(QUICK_NOTE)
-        return [Task("digits", "digits", tuple(beta / 10 for beta in BETAS), 8, 5e-3, _QUICK)]
+        return [TrainedSet("digits", "digits", tuple(beta / 10 for beta in BETAS), 8, 5e-3, _QUICK)]
     sets = (("MNIST", "mnist", _EPOCHS), ("smallNORB", "smallnorb", _EPOCHS), ("dSprites", "dsprites", _MNIST_STEPS))
     return [
-        Task(title, source, BETAS, 10, 5e-4, {**_PAPER, **length})
+        TrainedSet(title, source, BETAS, 10, 5e-4, {**_PAPER, **length})
         for title, source, length in sets
         if context.open(source) is not None
     ]
 
 
-def sweep(context: StudyContext, task: Task) -> Sweep:
+def sweep(context: StudyContext, task: TrainedSet) -> Sweep:
     """The runs of a data set."""
     return Sweep(
         task.source,
@@ -95,7 +103,7 @@ def sweep(context: StudyContext, task: Task) -> Sweep:
     )
 
 
-def asked_runs(context: StudyContext) -> list[tuple[Task, dict[tuple[str, float], list[StudyRun]]]]:
+def asked_runs(context: StudyContext) -> list[tuple[TrainedSet, dict[tuple[str, float], list[StudyRun]]]]:
     """Each data set that is there, with the runs of each model and beta, one for each seed."""
     return [
         (task, grouped([(model, beta) for model in TITLES for beta in task.betas], context.runs(sweep(context, task))))
@@ -103,7 +111,9 @@ def asked_runs(context: StudyContext) -> list[tuple[Task, dict[tuple[str, float]
     ]
 
 
-def asked_values(context: StudyContext, wanted: Measurement) -> list[tuple[Task, dict[tuple[str, float], Values]]]:
+def asked_values(
+    context: StudyContext, wanted: Measurement
+) -> list[tuple[TrainedSet, dict[tuple[str, float], Values]]]:
     """What is measured of every run, by data set, and by model and beta."""
     return [(task, context.measured_by(runs, wanted)) for task, runs in asked_runs(context)]
 
@@ -144,7 +154,7 @@ def types(context: StudyContext) -> Findings:
     return Findings(tuple(cells), tuple(charts))
 
 
-def _collapse_point(task: Task, model: str, found: Mapping[tuple[str, float], Values]) -> str:
+def _collapse_point(task: TrainedSet, model: str, found: Mapping[tuple[str, float], Values]) -> str:
     """Where total collapse begins (section IV.D)."""
     pairs = [(beta, int(one["passive"])) for (of, beta), values in found.items() if of == model for one in values]
     betas, passive = zip(*pairs, strict=True)
@@ -240,7 +250,7 @@ def similarity(context: StudyContext) -> Findings:
     for task, runs in asked_runs(context):
         names = [[model, f"{beta:g}"] for model, beta in runs]
         options = {"groups": names, "items": context.pick(*ITEMS), "compared": COMPARED_ITEMS}
-        asked.append((task, context.compared(list(runs.values()), Comparison("code-similarity", _maps, options))))
+        asked.append((task, context.compared(list(runs.values()), GroupMeasurement("code-similarity", _maps, options))))
     cells: list[Cell] = []
     charts: list[Matrix] = []
     for task, values in asked:

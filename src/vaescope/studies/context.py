@@ -152,7 +152,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Comparison(Measurement):
+class GroupMeasurement(Measurement):
     """A value measured from groups of runs by `function(groups, data, device, **options)`.
 
     The runs of all groups must be trained on the same machine. Without `steps` it takes about as long as measuring
@@ -349,7 +349,7 @@ class StudyContext:
         """The value of every run of each group."""
         return {key: self.measured(runs, measurement) for key, runs in groups.items()}
 
-    def compared(self, groups: Sequence[Sequence[StudyRun]], comparison: Comparison) -> Values:
+    def compared(self, groups: Sequence[Sequence[StudyRun]], comparison: GroupMeasurement) -> Values:
         """The one value of groups of runs."""
         key = comparison.key(hash_of([[run.id for run in group] for group in groups]))
         needs = tuple({run.id: run for group in groups for run in group}.values())

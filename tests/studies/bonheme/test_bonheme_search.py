@@ -14,7 +14,7 @@ from vaescope.studies.bonheme.search import (
     SOURCES,
     SYMSOL,
     Found,
-    Question,
+    SearchQuestion,
     SeedAnswer,
     asked,
     settings_of,
@@ -70,9 +70,9 @@ def test_data_sets_without_files_are_noted_and_left_out(monkeypatch: pytest.Monk
     ]
 
 
-def searched(settings: StudySettings, *questions: Question) -> dict[Question, Found]:
+def searched(settings: StudySettings, *questions: SearchQuestion) -> dict[SearchQuestion, Found]:
     """The answers of a study that asks these questions."""
-    answers: dict[Question, Found] = {}
+    answers: dict[SearchQuestion, Found] = {}
 
     def work(context: StudyContext) -> Findings:
         (subject,) = subjects(context, (SYMSOL,))
@@ -86,9 +86,9 @@ def searched(settings: StudySettings, *questions: Question) -> dict[Question, Fo
 @pytest.mark.slow
 def test_three_dimensions_are_found_once_and_not_trained_again(tmp_path: Path) -> None:
     settings = StudySettings(runs=tmp_path, device="cpu", progress=False)
-    first = searched(settings, Question())[Question()]
+    first = searched(settings, SearchQuestion())[SearchQuestion()]
     assert first.values == [3, 3]
     assert first.seconds_per_step is not None
-    again = searched(settings, Question(), Question(start=8))
-    assert again[Question()].values == again[Question(start=8)].values == [3, 3]
-    assert again[Question()].seconds_per_step == first.seconds_per_step
+    again = searched(settings, SearchQuestion(), SearchQuestion(start=8))
+    assert again[SearchQuestion()].values == again[SearchQuestion(start=8)].values == [3, 3]
+    assert again[SearchQuestion()].seconds_per_step == first.seconds_per_step

@@ -13,7 +13,7 @@ from vaescope.regime import MEAN, SAMPLED
 from vaescope.runs import Run, choose_device
 from vaescope.sizing import Evidence, IntrinsicDimension
 from vaescope.studies.bonheme.elbows import SEEDS, VAES, sizes_of, sweep_of
-from vaescope.studies.bonheme.search import DSPRITES, Subject, rate_of, settings_of, subjects
+from vaescope.studies.bonheme.search import DSPRITES, SearchedSet, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import Measurement, StudyContext, Values, grouped
 from vaescope.studies.measurements import regime
@@ -75,7 +75,7 @@ def figures_8_9_to_8_11(context: StudyContext) -> Findings:
     return Findings(tuple(cells), tuple(_charts(cells)) if cells else ())
 
 
-def _asked_by_size(context: StudyContext, subject: Subject) -> dict[int, tuple[Values, Values]]:
+def _asked_by_size(context: StudyContext, subject: SearchedSet) -> dict[int, tuple[Values, Values]]:
     """Dimensions of codes (figure 8.9) and types of latents (figure 8.10) for each number of latents."""
     runs = grouped(sizes_of(context, subject), context.runs(sweep_of(context, subject, VAES)))
     dimensions = Measurement("code-dimensions", _code_dimensions, {"items": context.pick(*ITEMS), "k": K})
@@ -90,7 +90,7 @@ def _code_dimensions(run: Run, data: Dataset, device: str, items: int, k: int) -
     return {MEAN: found.subtrahend, SAMPLED: found.minuend}
 
 
-def _asked_during_training(context: StudyContext, subject: Subject) -> dict[float, Values]:
+def _asked_during_training(context: StudyContext, subject: SearchedSet) -> dict[float, Values]:
     """Figure 8.11: runs that end after more and more epochs are one training seen at those times."""
     # The widest layers have 32,768 features.
     options = {"items": context.pick(ITEMS[0], ITEMS[1] // 2), "k": K}
@@ -119,7 +119,7 @@ def _of_layers(run: Run, data: Dataset, device: str, items: int, k: int) -> dict
     return found
 
 
-def _of(figure: str, subject: Subject, part: str, latents: int, epochs: float | None = None) -> JsonTable:
+def _of(figure: str, subject: SearchedSet, part: str, latents: int, epochs: float | None = None) -> JsonTable:
     return {"figure": figure, "data": subject.label, "of": part, "latents": latents, "epochs": epochs}
 
 

@@ -19,8 +19,8 @@ from vaescope.studies.bonheme.search import (
     SYMSOL,
     TRACE,
     Asked,
-    Question,
-    Subject,
+    SearchedSet,
+    SearchQuestion,
     asked,
     rate_of,
     settings_of,
@@ -64,12 +64,12 @@ PANELS = (
 )
 
 
-def sizes_of(context: StudyContext, subject: Subject) -> tuple[int, ...]:
+def sizes_of(context: StudyContext, subject: SearchedSet) -> tuple[int, ...]:
     """The numbers of latents that are trained."""
     return context.pick(QUICK_SIZES, LARGE_SIZES if subject.label == CELEBA else SIZES)
 
 
-def sweep_of(context: StudyContext, subject: Subject, panel: Panel) -> Sweep:
+def sweep_of(context: StudyContext, subject: SearchedSet, panel: Panel) -> Sweep:
     """A model of each size and seed."""
     model = {"model": "autoencoder"} if panel.autoencoder else {}
     # Collapse is looked at when all is trained, and no surprise here: nobody need be warned of it on the way.
@@ -86,9 +86,9 @@ def sweep_of(context: StudyContext, subject: Subject, panel: Panel) -> Sweep:
 def figures_8_5_to_8_8(context: StudyContext) -> Findings:
     """Reconstruction loss and accuracy of VAEs, autoencoders, other objectives and nets by their number of latents."""
     wanted = Measurement("loss-and-accuracy", _loss, {"items": context.pick(200, 10_000)})
-    requests: list[tuple[Panel, Subject, Asked, Values]] = []
+    requests: list[tuple[Panel, SearchedSet, Asked, Values]] = []
     for panel in PANELS:
-        questions = [Question(gap, panel.objective) for gap in panel.gaps]
+        questions = [SearchQuestion(gap, panel.objective) for gap in panel.gaps]
         for subject in subjects(context, context.pick(panel.quick_names, panel.names)):
             # The answers of searches, averaged over seeds, are the vertical lines of the figures.
             search = asked(context, subject, questions, connected=panel.connected)
@@ -118,7 +118,7 @@ def _loss(run: Run, data: Dataset, device: str, items: int) -> JsonTable:
     }
 
 
-def _elbow(context: StudyContext, subject: Subject, values: Values, chosen: int) -> Elbow:
+def _elbow(context: StudyContext, subject: SearchedSet, values: Values, chosen: int) -> Elbow:
     """The elbow check of the measured losses."""
     points = []
     for size in sizes_of(context, subject):

@@ -16,6 +16,7 @@ from vaescope.sizing import (
     Gap,
     Information,
     IntrinsicDimension,
+    Question,
     SearchOptions,
     Setup,
     Trace,
@@ -24,7 +25,6 @@ from vaescope.sizing import (
     search_folder,
     search_many,
 )
-from vaescope.sizing import Question as SizeQuestion
 from vaescope.studies.context import StudyContext, Task, Values
 from vaescope.studies.results import JsonTable, Result, ResultKey
 from vaescope.studies.study import Cell
@@ -56,7 +56,7 @@ STOOD_IN = "quick scale: {0} stands in for {1}"
 
 
 @dataclass(frozen=True)
-class Subject:
+class SearchedSet:
     """A data set as the tables call it, what opens it, and the set itself."""
 
     label: str
@@ -64,7 +64,7 @@ class Subject:
     data: Dataset = field(repr=False)
 
 
-def subjects(context: StudyContext, names: Sequence[str] = (SYMSOL, DSPRITES, CELEBA)) -> list[Subject]:
+def subjects(context: StudyContext, names: Sequence[str] = (SYMSOL, DSPRITES, CELEBA)) -> list[SearchedSet]:
     """The data sets of the thesis whose files are there, or those that stand in for them at quick scale."""
     found = []
     for name in names:
@@ -74,12 +74,12 @@ def subjects(context: StudyContext, names: Sequence[str] = (SYMSOL, DSPRITES, CE
         if data is not None:
             if context.is_quick:
                 context.note(STOOD_IN.format(label, name))
-            found.append(Subject(label, source, data))
+            found.append(SearchedSet(label, source, data))
     return found
 
 
 @dataclass(frozen=True)
-class Question:
+class SearchQuestion:
     """One search: over which gap, with which objective, from where (None: the intrinsic dimension of the data)."""
 
     gap: str = TRACE
@@ -167,9 +167,9 @@ class Search:
     """Searches of one data set that share their models: what is asked, with which gaps models are measured."""
 
     context: StudyContext = field(repr=False)
-    subject: Subject
+    subject: SearchedSet
     connected: bool
-    questions: tuple[Question, ...]
+    questions: tuple[SearchQuestion, ...]
     gaps: tuple[str, ...]
 
     @cached_property
@@ -202,7 +202,7 @@ class Search:
         assert found is not None  # built-in gaps are always kept
         return found
 
-    def key(self, question: Question, seed: int) -> ResultKey:
+    def key(self, question: SearchQuestion, seed: int) -> ResultKey:
         """Where an answer is kept: by everything that it depends on."""
         context = self.context
         options: JsonTable = {
@@ -236,7 +236,7 @@ class Search:
         slots = max(1, (self.options.width or 1) * len(self.questions) * len(seeds) // 3)
         results = search_many(
             self.subject.data,
-            [SizeQuestion(gap=one.gap, objective=one.objective, init=one.start) for one in self.questions],
+            [Question(gap=one.gap, objective=one.objective, init=one.start) for one in self.questions],
             replace(self.options, seeds=list(seeds), slots=slots, device=self.context.verified_device()),
             gaps={name: GAPS[name] for name in self.gaps},
         )
@@ -263,19 +263,21 @@ class Asked:
     """Searches that were asked for; `found` reads the answers."""
 
     seeds: tuple[int, ...]
-    values: Mapping[Question, tuple[Search, Values]]
+    values: Mapping[SearchQuestion, tuple[Search, Values]]
 
-    def found(self) -> dict[Question, Found]:
+    def found(self) -> dict[SearchQuestion, Found]:
         """The answers to all questions."""
         return {question: search.found(self.seeds, values) for question, (search, values) in self.values.items()}
 
 
-def asked(context: StudyContext, subject: Subject, questions: Sequence[Question], *, connected: bool = False) -> Asked:
+def asked(
+    context: StudyContext, subject: SearchedSet, questions: Sequence[SearchQuestion], *, connected: bool = False
+) -> Asked:
     """Ask for the answers to all questions, from models trained together."""
     seeds = context.seed_list(*SEEDS)
     standard = [question for question in questions if question.objective == Beta(1.0)]
     others = [question for question in questions if question.objective != Beta(1.0)]
-    values: dict[Question, tuple[Search, Values]] = {}
+    values: dict[SearchQuestion, tuple[Search, Values]] = {}
     for group in (standard, others):
         if group:
             named = {question.gap for question in group}

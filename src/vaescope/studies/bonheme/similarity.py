@@ -22,7 +22,7 @@ from vaescope.similarity import CKA, PROCRUSTES, SimilarityMap, layer_similarity
 from vaescope.studies.bonheme import settings as thesis
 from vaescope.studies.bonheme.settings import ANNEALED, BETA, BETA_TC, DIP_II, QUICK_DATA, QUICK_STEPS, THESIS, TITLES
 from vaescope.studies.charts import Lines, Matrix
-from vaescope.studies.context import Comparison, StudyContext, StudyRun, Values
+from vaescope.studies.context import GroupMeasurement, StudyContext, StudyRun, Values
 from vaescope.studies.measurements import map_of, plain_map
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
@@ -175,7 +175,7 @@ def _asked(context: StudyContext, one: Heatmap, wanted: Sequence[Heatmap]) -> Va
     models = [one.rows] if one.columns == one.rows else [one.rows, one.columns]
     groups = [group.runs(context, one, wanted) for group in models]
     options = {"measure": one.measure, "items": context.pick(500, 5000)}
-    return context.compared(groups, Comparison("layer-similarity", _layers, options))
+    return context.compared(groups, GroupMeasurement("layer-similarity", _layers, options))
 
 
 def _layers(groups: list[list[Run]], data: Dataset, device: str, measure: str, items: int) -> JsonTable:
@@ -260,7 +260,7 @@ def _asked_classifiers(context: StudyContext, name: str) -> Values:
     runs = thesis.asked_runs(context, BETA, name, context.pick(None, [1]), seeds=5)[1]
     steps = context.cut({"steps": context.pick(QUICK_STEPS, thesis.PAPER_STEPS)}, name)["steps"]
     options = {"paper": not context.is_quick, "steps": steps, "items": context.pick(500, 5000)}
-    return context.compared([runs], Comparison("classifier", _classifiers, options, steps=steps * len(runs)))
+    return context.compared([runs], GroupMeasurement("classifier", _classifiers, options, steps=steps * len(runs)))
 
 
 def _classifiers(groups: list[list[Run]], data: Dataset, device: str, paper: bool, steps: int, items: int) -> JsonTable:

@@ -17,7 +17,7 @@ from vaescope.studies.bonheme.search import (
     SYMSOL,
     TRACE,
     Found,
-    Question,
+    SearchQuestion,
     asked,
     objectives_of,
     subjects,
@@ -50,7 +50,7 @@ BLOCKS = (
     "entropy, and more latents are asked for; 'FONDUE_IB, spread' takes blocks of 1,000 that are like the whole data."
 )
 
-Rows = Sequence[tuple[Mapping[str, object], Question]]
+Rows = Sequence[tuple[Mapping[str, object], SearchQuestion]]
 
 
 def _table(
@@ -91,7 +91,7 @@ def _chart(cells: Sequence[Cell], title: str, sentence: str, x: str) -> Lines:
 
 
 def _by_gap(gaps: Sequence[str], names: Mapping[str, str] = METHODS, start: int | None = None) -> Rows:
-    return [({"method": names[gap]}, Question(gap, start=start)) for gap in gaps]
+    return [({"method": names[gap]}, SearchQuestion(gap, start=start)) for gap in gaps]
 
 
 def table_8_1(context: StudyContext) -> Findings:
@@ -103,7 +103,9 @@ def table_8_1(context: StudyContext) -> Findings:
 
 def table_8_2(context: StudyContext) -> Findings:
     """FONDUE for other betas (table 8.2)."""
-    rows = [({"beta": beta}, Question(objective=one)) for beta, one in objectives_of("beta", "beta", BETAS).items()]
+    rows = [
+        ({"beta": beta}, SearchQuestion(objective=one)) for beta, one in objectives_of("beta", "beta", BETAS).items()
+    ]
     sentence = "Source: a higher beta prunes harder: fewer latents stay in use."
     return _table(context, rows, "Latents against beta", sentence, "beta", names=context.pick((DSPRITES,), SETS))
 
@@ -111,7 +113,7 @@ def table_8_2(context: StudyContext) -> Findings:
 def table_8_3(context: StudyContext) -> Findings:
     """FONDUE for DIP-VAE II (table 8.3)."""
     objectives = objectives_of("dip_ii", "lambda_off_diagonal", context.pick((0.5, 4), LAMBDAS))
-    rows = [({"lambda_od": strength}, Question(objective=one)) for strength, one in objectives.items()]
+    rows = [({"lambda_od": strength}, SearchQuestion(objective=one)) for strength, one in objectives.items()]
     sentence = "Source: the number of latents of DIP-VAE II falls as its penalty grows."
     names = context.pick((DSPRITES,), SETS)
     return _table(context, rows, "Latents against the strength of DIP-VAE II", sentence, "lambda_od", names=names)
@@ -119,7 +121,7 @@ def table_8_3(context: StudyContext) -> Findings:
 
 def table_of_starts(name: str, context: StudyContext) -> Findings:
     """FONDUE from other initial numbers of latents (tables 8.4 to 8.6)."""
-    rows = [({"start": start}, Question(start=start)) for start in context.pick(QUICK_STARTS, STARTS)]
+    rows = [({"start": start}, SearchQuestion(start=start)) for start in context.pick(QUICK_STARTS, STARTS)]
     sentence = "Source: the answer does not depend on where the search begins; the number of models does."
 
     def closing(label: str, found: Sequence[Found]) -> list[Cell]:

@@ -53,7 +53,7 @@ _PAPER: JsonTable = {
 
 
 @dataclass(frozen=True)
-class Prior:
+class TrainedPrior:
     """A prior by its title, the betas that it is trained with, and its degrees of freedom, if it is Student's t."""
 
     title: str
@@ -65,7 +65,7 @@ class Prior:
 def figure2(context: StudyContext) -> Findings:
     """Reconstruction loss and disentanglement of every prior and beta, over seeds."""
     source = context.pick(*SOURCES)
-    asked: list[tuple[Prior, float, Values]] = []
+    asked: list[tuple[TrainedPrior, float, Values]] = []
     for prior in _priors(context, context.dataset(source)):
         runs = grouped(prior.betas, context.runs(_sweep(context, source, prior)))
         wanted = Measurement("scores", _scores, {"degrees": prior.degrees, "votes": context.pick(*VOTES)})
@@ -78,23 +78,23 @@ def figure2(context: StudyContext) -> Findings:
     return Findings(tuple(cells), _charts(cells))
 
 
-def _priors(context: StudyContext, data: Dataset) -> list[Prior]:
+def _priors(context: StudyContext, data: Dataset) -> list[TrainedPrior]:
     # Rounded, since they are part of what a run is, and their last digits may differ between machines.
     found = principal_log_variances(data.draw(PRINCIPAL_ITEMS), context.pick(*LATENTS))
     principal = [round(value, 3) for value in found]
     kinds = {"isotropic": {}, "fixed": {"log_variance": principal}, "learned": {"log_variance": principal}}
     gaussian = [
-        Prior(f"Gaussian, {kind}", {"name": "anisotropic", "kind": kind, **options}, context.pick(*BETAS))
+        TrainedPrior(f"Gaussian, {kind}", {"name": "anisotropic", "kind": kind, **options}, context.pick(*BETAS))
         for kind, options in kinds.items()
     ]
     student = [
-        Prior(f"Student-t, {degrees:g} degrees", {"name": "student_t", "degrees": degrees}, (1.0,), degrees)
+        TrainedPrior(f"Student-t, {degrees:g} degrees", {"name": "student_t", "degrees": degrees}, (1.0,), degrees)
         for degrees in context.pick(*DEGREES)
     ]
     return gaussian + student
 
 
-def _sweep(context: StudyContext, source: Mapping[str, object], prior: Prior) -> Sweep:
+def _sweep(context: StudyContext, source: Mapping[str, object], prior: TrainedPrior) -> Sweep:
     return Sweep(
         dict(source),
         {**context.pick(_QUICK, _PAPER), "prior": dict(prior.table), "optimiser": "amsgrad", "monitor_every": 0},

@@ -61,7 +61,7 @@ _PAPER: JsonTable = {
 
 
 @dataclass(frozen=True)
-class Subject:
+class SparsityRuns:
     """The runs of each prior and alpha, one for each seed, under the title of their data."""
 
     title: str
@@ -69,7 +69,7 @@ class Subject:
     runs: Mapping[tuple[str, float], list[StudyRun]]
 
 
-def _subject(context: StudyContext) -> Subject | None:
+def _subject(context: StudyContext) -> SparsityRuns | None:
     """What both figures are about; None, with a note, where the data are not there."""
     title, name, options = ("digits", "digits", {}) if context.is_quick else ("Fashion-MNIST", "fashion-mnist", OPTIONS)
     if context.is_quick:
@@ -86,7 +86,7 @@ def _subject(context: StudyContext) -> Subject | None:
         MeasurementSpec(items=1000),
     )
     runs = grouped(itertools.product(PRIORS, alphas), context.runs(sweep))
-    return Subject(title, settings["held_out"], runs)
+    return SparsityRuns(title, settings["held_out"], runs)
 
 
 def _codes(run: Run, data: Dataset, device: str, held_out: int) -> Representation:

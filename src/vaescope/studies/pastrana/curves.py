@@ -39,7 +39,7 @@ QUICK_CHOSEN = (
 
 
 @dataclass(frozen=True)
-class Subject:
+class ImageSet:
     """The images and how models of them are trained; `unit` is what the paper's betas are multiplied by."""
 
     label: str
@@ -92,11 +92,11 @@ def _settings(width: int, every: int, held_out: float | int, **settings: object)
 
 
 _MNIST = {"name": "mnist", "part": "all"}
-_PAPER = Subject("MNIST", _MNIST, 1e-2, 1, _settings(500, 600, 10_000, epochs=200, precision="tf32"))
-_QUICK = Subject("Digits", "digits", 1e-2, 0.1, _settings(32, 40, 0.2, optimiser="adam", batch=50, steps=400))
+_PAPER = ImageSet("MNIST", _MNIST, 1e-2, 1, _settings(500, 600, 10_000, epochs=200, precision="tf32"))
+_QUICK = ImageSet("Digits", "digits", 1e-2, 0.1, _settings(32, 40, 0.2, optimiser="adam", batch=50, steps=400))
 
 
-def subject(context: StudyContext) -> Subject | None:
+def subject(context: StudyContext) -> ImageSet | None:
     """MNIST, or None, with a note, where its files are missing; small digits, under their own name, at quick scale."""
     if context.is_quick:
         context.note("Digits stand in for MNIST; with a twelfth of the pixels, each beta is a tenth of the paper's.")
@@ -104,7 +104,7 @@ def subject(context: StudyContext) -> Subject | None:
     return None if context.open("mnist", part="all") is None else _PAPER
 
 
-def of_images(work: Callable[[StudyContext, Subject], Findings]) -> Callable[[StudyContext], Findings]:
+def of_images(work: Callable[[StudyContext, ImageSet], Findings]) -> Callable[[StudyContext], Findings]:
     """The work of a study that is given its images; where they are missing, it has no findings but a note."""
 
     @wraps(work)
@@ -132,7 +132,7 @@ HISTORY = Measurement("bound-and-share", _history)
 
 
 @of_images
-def figure3(context: StudyContext, found: Subject) -> Findings:
+def figure3(context: StudyContext, found: ImageSet) -> Findings:
     """Figure 3: the standard VAE with 3 to 200 latents."""
     sizes = context.pick(*SIZES)
     groups = context.measured_by(grouped(sizes, found.runs(context, PLAIN, (1,), sizes)), HISTORY)
@@ -147,7 +147,7 @@ def figure3(context: StudyContext, found: Subject) -> Findings:
 
 
 @of_images
-def figure4(context: StudyContext, found: Subject) -> Findings:
+def figure4(context: StudyContext, found: ImageSet) -> Findings:
     """Figure 4: the beta-VAE with 10 latents at five weights of the KL."""
     groups = _histories(context, found, PLAIN)
     rises = {beta: _percent(groups[beta], groups[1]) for beta in BETAS[PLAIN][1:]}
@@ -159,7 +159,7 @@ def figure4(context: StudyContext, found: Subject) -> Findings:
 
 
 @of_images
-def figure6(context: StudyContext, found: Subject) -> Findings:
+def figure6(context: StudyContext, found: ImageSet) -> Findings:
     """Figure 6: the conditional beta-VAE with 10 latents at four weights, and the same without labels."""
     groups, others = (_histories(context, found, model) for model in (CONDITIONAL, PLAIN))
     below = {beta: [-change for change in _percent(values, others[beta])] for beta, values in groups.items()}
@@ -171,7 +171,7 @@ def figure6(context: StudyContext, found: Subject) -> Findings:
 
 
 @of_images
-def figure7(context: StudyContext, found: Subject) -> Findings:
+def figure7(context: StudyContext, found: ImageSet) -> Findings:
     """Figure 7: with and without labels at the weights 1 and 10."""
     histories = {model: _histories(context, found, model) for model in (PLAIN, CONDITIONAL)}
     compared = {(model, beta): groups[beta] for model, groups in histories.items() for beta in COMPARED}
@@ -188,12 +188,12 @@ def figure7(context: StudyContext, found: Subject) -> Findings:
     return Findings(tuple(cells), _curves(named, "With and without labels", sentences))
 
 
-def _histories(context: StudyContext, found: Subject, model: str) -> dict[int, Values]:
+def _histories(context: StudyContext, found: ImageSet, model: str) -> dict[int, Values]:
     return context.measured_by(found.by_beta(context, model), HISTORY)
 
 
 def _by_beta(
-    found: Subject,
+    found: ImageSet,
     model: str,
     groups: Mapping[int, Values],
     change: str,

@@ -13,7 +13,7 @@ from vaescope.runs import Run
 from vaescope.studies.charts import Pictures
 from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import images, pictures, regime
-from vaescope.studies.pastrana.curves import CHOSEN, CONDITIONAL, HISTORY, PLAIN, QUICK_CHOSEN, Subject, of_images
+from vaescope.studies.pastrana.curves import CHOSEN, CONDITIONAL, HISTORY, PLAIN, QUICK_CHOSEN, ImageSet, of_images
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
 
@@ -25,7 +25,7 @@ PROPERTIES = ("line weight", "tilt", "width")
 
 
 @of_images
-def figure5(context: StudyContext, found: Subject) -> Findings:
+def figure5(context: StudyContext, found: ImageSet) -> Findings:
     """Figure 5: one image of each digit as the beta-VAE decodes its mean code, for every weight of the KL."""
     groups = found.by_beta(context, PLAIN)
     ends = context.measured_by(groups, HISTORY)
@@ -42,7 +42,7 @@ def figure5(context: StudyContext, found: Subject) -> Findings:
 
 
 @of_images
-def figure1_and_8(context: StudyContext, found: Subject) -> Findings:
+def figure1_and_8(context: StudyContext, found: ImageSet) -> Findings:
     """Figures 1 and 8: every latent moved from -5 to 5, at an 8 for three models, and at every digit for the best."""
     items = context.pick(1000, 10_000)
     wanted = Measurement("properties", _properties, {"items": items})

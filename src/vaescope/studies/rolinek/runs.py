@@ -32,7 +32,7 @@ DTO, DISENTANGLEMENT = "DtO", "Disent."
 
 
 @dataclass(frozen=True)
-class Task:
+class ComparedSet:
     """One data set of the tables, with the net and the training that it is given.
 
     Attributes:
@@ -77,7 +77,7 @@ class Task:
                 found |= grouped(models, context.runs(self.sweep(grid, **settings)))
         return {model: found[model] for model in self.models}
 
-    def with_bernoulli(self) -> Task:
+    def with_bernoulli(self) -> ComparedSet:
         """The same task with Bernoulli pixels in place of the squared error."""
         return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
 
@@ -123,14 +123,14 @@ def _delta_kl(run: Run, data: Dataset, device: str) -> JsonTable:
 DELTA_KL = Measurement("delta-kl", _delta_kl)
 
 
-def task(context: StudyContext, label: str) -> Task | None:
+def task(context: StudyContext, label: str) -> ComparedSet | None:
     """The task with this label at a scale; None, with a note, where its data are not there."""
     found = context.pick(QUICK, PAPER)[label]
     source = dict(found.source) if isinstance(found.source, Mapping) else {"name": found.source}
     return None if context.open(source.pop("name"), **source) is None else found
 
 
-def tasks(context: StudyContext) -> list[Task]:
+def tasks(context: StudyContext) -> list[ComparedSet]:
     """All tasks whose data are there; at the quick scale, small digits stand in for MNIST where that is missing."""
     labels = list(context.pick(QUICK, PAPER))
     found = [one for label in labels if label != DIGITS and (one := task(context, label)) is not None]
@@ -168,11 +168,11 @@ LINEAR, NONLINEAR, MNIST, FASHION = "Synth. Lin.", "Synth. Non-Lin.", "MNIST", "
 FULL_SPRITES, SMALL_SPRITES, DIGITS = "dSprites", "dSprites (small)", "Digits"
 
 
-def _by_label(*given: Task) -> dict[str, Task]:
+def _by_label(*given: ComparedSet) -> dict[str, ComparedSet]:
     return {one.label: one for one in given}
 
 
-_SPRITES = Task(
+_SPRITES = ComparedSet(
     FULL_SPRITES,
     "dsprites",
     models=(BETA_VAE, VAE, AE, SIGMA),
@@ -183,7 +183,7 @@ _SPRITES = Task(
     settings=_looked_at(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
     continuous=(False, True, True, True, True),  # the shape is a class
 )
-_LINEAR = Task(
+_LINEAR = ComparedSet(
     LINEAR,
     "synthetic-linear",
     models=(BETA_VAE, AE, SIGMA),
@@ -203,7 +203,7 @@ _NONLINEAR = replace(
     settings=_looked_at(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
 )
 _PICTURES: JsonTable = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
-_MNIST = Task(
+_MNIST = ComparedSet(
     MNIST,
     {"name": "mnist", "part": "all"},
     models=(VAE, AE, SIGMA),

@@ -22,7 +22,7 @@ from vaescope.studies.rolinek.runs import (
     PAPER,
     QUICK,
     RANDOM,
-    Task,
+    ComparedSet,
     tasks,
 )
 from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
@@ -119,7 +119,7 @@ def table2(context: StudyContext) -> Findings:
     return Findings(tuple(cells), tuple(charts))
 
 
-def _compared_runs(context: StudyContext, one: Task) -> dict[str, list[StudyRun]]:
+def _compared_runs(context: StudyContext, one: ComparedSet) -> dict[str, list[StudyRun]]:
     """The runs of every model of one data set; images have Bernoulli pixels too at paper scale."""
     runs = one.runs(context)
     if not context.is_quick and context.dataset(one.source).is_image:
@@ -127,7 +127,7 @@ def _compared_runs(context: StudyContext, one: Task) -> dict[str, list[StudyRun]
     return runs
 
 
-def _cells(context: StudyContext, one: Task, found: dict[str, Values]) -> list[Cell]:
+def _cells(context: StudyContext, one: ComparedSet, found: dict[str, Values]) -> list[Cell]:
     """The cells of one data set."""
     cells = [
         Cell.over(
