@@ -27,8 +27,6 @@ def read_codes(path: str | Path, *, seed: int = 0) -> Representation:
         seed: Random seed for sampling when the file holds no `sample`.
     """
     path = Path(path)
-    if not path.is_file():
-        raise DataError(f"File of codes not found: {path}. Pass the path of an .npz or .csv file.")
     if path.suffix.lower() not in CODE_FILE_SUFFIXES:
         raise DataError(f"{path} must be a file of codes, with a name that ends in .npz or .csv.")
     if path.suffix.lower() in CSV_SUFFIXES:

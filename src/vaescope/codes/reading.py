@@ -1,8 +1,12 @@
-"""Reading archives of arrays and tables of numbers; errors of readers become a `DataError` that names the file."""
+"""Reading untrusted files: archives of arrays and tables of numbers; what a parser raises becomes a `DataError`."""
 
 from __future__ import annotations
 
 import csv
+import lzma
+import stat
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -14,31 +18,70 @@ import numpy as np
 from jaxtyping import Float
 from numpy.lib.npyio import NpzFile
 
-from vaescope.errors import DataError
+from vaescope.errors import DataError, VaescopeError
+
+PARSER_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the parsers of numpy, Pillow, zipfile and csv raise for bytes that they do not expect."""
+MAX_REASON = 200  # characters of a parser's message; numpy quotes whole headers
 
 
 @contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn errors of readers inside the block into a `DataError` that says that `path` must be `what`."""
+def parsing(name: object, what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what a parser raises inside the block into a `DataError`.
+
+    Args:
+        name: What the error calls the content.
+        what: What it says that the content must be.
+        others: Errors that this parser raises in addition to `PARSER_ERRORS`.
+    """
+    errors = (*PARSER_ERRORS, *others)
     try:
         yield
-    except DataError:
+    except VaescopeError:
         raise
-    except (ValueError, EOFError, OSError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise DataError(
-            f"{path} must be {what}, whole and without pickled objects; reading it failed: {reason}. "
-            "Save or copy it again."
-        ) from error
+    except errors as error:
+        reason, advice = " ".join(str(error).split()).rstrip(".") or type(error).__name__, "Save or copy it again."
+        if isinstance(error, OSError) and error.strerror and error.filename:
+            reason, advice = f"{error.strerror} ({error.filename})", "Check the path and its permissions."
+        raise DataError(f"{name} must be {what}; reading it failed: {reason[:MAX_REASON]}. {advice}") from error
+
+
+@contextmanager
+def reading(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
+    """`parsing` for a regular file or a folder; a pipe or a device is refused, because reading it may never end."""
+    with parsing(path, what, *others):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise ValueError("it is a pipe, a socket or a device")
+        yield
 
 
 @contextmanager
 def numpy_archive(path: Path) -> Iterator[NpzFile]:
     """The arrays of an .npz file by name; pickled arrays are refused on access."""
-    with reading(path, "an .npz archive of arrays"):
+    with reading(path, "a whole .npz archive of arrays, none of them pickled"):
         # Checked first, because the error of numpy for other files is about pickles.
-        if not zipfile.is_zipfile(path):
-            raise ValueError("it is not a whole zip archive")
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise ValueError("it is not a whole zip archive")
         with np.load(path, allow_pickle=False) as archive:
             yield archive
 

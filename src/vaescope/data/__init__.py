@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vaescope.codes.arrays import ArrayLike
+from vaescope.codes.reading import reading
 from vaescope.data import dsprites, public, synthetic
 from vaescope.data.arrays import from_array, from_torch_dataset
 from vaescope.data.conditions import conditions_of
@@ -75,9 +76,10 @@ def open_dataset(source: DataLike, **options: object) -> Dataset:
 
 
 def _existing_path(source: str | os.PathLike[str]) -> Path:
-    path = Path(source).expanduser()
-    if path.exists():
-        return path
+    path = Path(os.path.expanduser(source))
+    if os.path.lexists(path):
+        with reading(path, "a file or folder of data"):
+            return path
     near = difflib.get_close_matches(str(source), DATASETS, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known data sets: {', '.join(sorted(DATASETS))}."
     raise UnknownNameError(f"{str(source)!r} is neither a known data set nor an existing file or folder. {hint}")

@@ -7,7 +7,6 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from vaescope.data.dataset import Dataset
 from vaescope.errors import DataError, unknown_name
@@ -15,6 +14,7 @@ from vaescope.errors import DataError, unknown_name
 ConditionKind = Literal["label", "factors"]
 KINDS: tuple[ConditionKind, ...] = get_args(ConditionKind)
 LABEL, FACTORS = KINDS
+MAX_ONE_HOT_NUMBERS = 2**30
 
 
 @runtime_checkable
@@ -53,7 +53,13 @@ def checked_condition(condition: Tensor | None, width: int, kind: str = "conditi
 def condition_width(data: Dataset, kind: str) -> int:
     """The length of the condition vector: the number of classes, or the number of varying factors."""
     if kind == LABEL:
-        return int(_labels(data).max()) + 1
+        classes = int(_labels(data).max()) + 1
+        if classes * len(data) > MAX_ONE_HOT_NUMBERS:
+            raise DataError(
+                f"{data.name}: labels to condition on must be numbered 0, 1, 2, ... without large gaps, got "
+                f"{classes - 1} as the largest of {len(data)}. Number the classes anew."
+            )
+        return classes
     if kind == FACTORS:
         return len(_varying_factors(data)[1])
     raise unknown_name("condition", kind, KINDS)
@@ -73,7 +79,7 @@ def condition_table(data: Dataset, kind: str, width: int) -> Float[Tensor, "item
             "trained on."
         )
     if kind == LABEL:
-        return one_hot(_labels(data).long(), width).float()
+        return torch.zeros(len(data), width).scatter_(1, _labels(data).long()[:, None], 1)
     codes, sizes = _varying_factors(data)
     return codes.float() / (sizes - 1)
 

@@ -18,6 +18,7 @@ OTHER_IDX_TYPES = {
     0x0D: "32-bit floats",
     0x0E: "64-bit floats",
 }
+MAX_RANK = 4
 NORB_BYTES, NORB_INTEGERS = 0x1E3D4C55, 0x1E3D4C54
 NORB_TYPES: dict[int, np.dtype[np.integer]] = {NORB_BYTES: np.dtype(np.uint8), NORB_INTEGERS: np.dtype("<i4")}
 
@@ -38,8 +39,9 @@ def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> UInt8
     if kind != IDX_BYTES:
         other = OTHER_IDX_TYPES.get(kind, "an unknown type")
         raise DataError(f"{name} must contain unsigned bytes (IDX type 0x08), it contains {other} (0x{kind:02X}).")
-    if rank == 0 or (dimensions is not None and rank != dimensions):
-        raise DataError(f"{name} must have {dimensions or 'at least 1'} dimensions, its IDX header says {rank}.")
+    if not 1 <= rank <= MAX_RANK or rank != (dimensions or rank):
+        allowed = f"1 to {MAX_RANK}" if dimensions is None else dimensions
+        raise DataError(f"{name} must have {allowed} dimensions, its IDX header says {rank}.")
     start = 4 + 4 * rank
     if len(content) < start:
         raise DataError(f"{name} is truncated: its IDX header needs {start} bytes, the file has {len(content)}.")
@@ -59,8 +61,10 @@ def parse_norb(content: bytes, name: str) -> np.ndarray:
             f"it starts with 0x{magic:08X}."
         )
     start = 8 + 4 * max(3, rank)
-    if not 1 <= rank <= 4 or len(content) < start:
-        raise DataError(f"{name} must have 1 to 4 dimensions and a complete header, its header says {rank} dimensions.")
+    if not 1 <= rank <= MAX_RANK or len(content) < start:
+        raise DataError(
+            f"{name} must have 1 to {MAX_RANK} dimensions and a complete header, its header says {rank} dimensions."
+        )
     return _values(content, start, struct.unpack(f"<{rank}I", content[8 : 8 + 4 * rank]), NORB_TYPES[magic], name)
 
 
