@@ -10,7 +10,9 @@ import torch
 from PIL import Image
 
 from vaescope.data import Dataset, open_dataset
+from vaescope.data.file_rows import FileRows
 from vaescope.data.images import read_image, resize
+from vaescope.errors import DataError
 
 
 def pixels(*shape: int, seed: int = 0) -> np.ndarray:
@@ -26,11 +28,11 @@ def save(path: Path, array: np.ndarray) -> None:
     Image.fromarray(array).save(path)
 
 
-def test_an_npy_file_stays_memory_mapped(tmp_path: Path) -> None:
+def test_an_npy_file_stays_on_disk(tmp_path: Path) -> None:
     rows = pixels(9, 6, 5)
     np.save(tmp_path / "rows.npy", rows)
     dataset = open_dataset(tmp_path / "rows.npy", labels=range(9))
-    assert isinstance(dataset.items, np.memmap)
+    assert isinstance(dataset.items, FileRows)
     np.testing.assert_allclose(everything(dataset)[:, 0], rows / 255, atol=1e-7)
     assert dataset.labels.tolist() == list(range(9))
 
@@ -135,9 +137,11 @@ def test_labels_in_words_are_numbered_alphabetically(tmp_path: Path) -> None:
     assert open_dataset(tmp_path / "table.tsv", label=3).labels.tolist() == [1, 0, 1]
 
 
-def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
+def test_a_first_line_that_counts_may_be_a_header_and_is_asked_about(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("0,1\n5,6\n7,8\n")
-    assert len(open_dataset(tmp_path / "table.csv")) == 3
+    with pytest.raises(DataError, match=r"line 1 counts from 0 to 1.*header=True"):
+        open_dataset(tmp_path / "table.csv")
+    assert len(open_dataset(tmp_path / "table.csv", header=False)) == 3
     assert len(open_dataset(tmp_path / "table.csv", header=True)) == 2
 
 

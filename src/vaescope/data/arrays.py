@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sized
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -14,6 +17,7 @@ from torch import Tensor
 
 from vaescope.codes.arrays import TORCH_TYPES, ArrayLike, as_numpy, class_numbers
 from vaescope.data.dataset import Dataset, Factors
+from vaescope.data.file_rows import FileRows
 from vaescope.errors import DataError
 from vaescope.progress import track
 
@@ -22,16 +26,18 @@ PROGRESS_BAR_BYTES = 2**30
 PROGRESS_BAR_ITEMS = 500
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
+Rows: TypeAlias = np.ndarray | FileRows
+
 
 @dataclass(frozen=True, repr=False)
 class ArrayDataset(Dataset):
-    """Items stored as they were given, in memory or memory-mapped, and converted to float32 by the batch.
+    """Items stored as they were given, in memory or in a file, and converted to float32 by the batch.
 
     Integer pixels are divided by 255; vectors keep their values.
     """
 
     name: str
-    items: np.ndarray | Tensor
+    items: Rows | Tensor
     shape: tuple[int, ...]
     digest: str
     labels: Int[Tensor, "items"] | None = None
@@ -58,7 +64,7 @@ class ArrayDataset(Dataset):
             return replace(self, items=self.items.to(device))
         if torch.device(device).type == "cpu":
             return self
-        return replace(self, items=_as_tensor(self.items, self.is_image).to(device))
+        return replace(self, items=_as_tensor(self.items[:], self.is_image).to(device))
 
     @property
     def fingerprint(self) -> str:
@@ -89,7 +95,7 @@ def scale_pixels(pixels: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def from_array(
-    array: ArrayLike,
+    array: ArrayLike | FileRows,
     name: str = "array",
     *,
     labels: ArrayLike | None = None,
@@ -97,7 +103,7 @@ def from_array(
     factor_names: tuple[str, ...] | None = None,
     image: bool | None = None,
 ) -> ArrayDataset:
-    """A data set of the rows of an array or tensor, which is shared, not copied.
+    """A data set of the rows of an array, tensor or file, which are shared, not copied.
 
     Args:
         array: Vectors as items x dimensions, or images as items x height x width, items x height x width x channels
@@ -108,8 +114,9 @@ def from_array(
         factor_names: Names of the columns of `factors`. Default: factor 0, factor 1, ...
         image: False to treat each item as a vector, whatever its shape. Default: decided by the shape.
     """
-    rows = as_numpy(array, f"{name}: items", booleans=True)
-    if rows.ndim < 2:
+    name = name.encode(errors="backslashreplace").decode()  # a path may have bytes that are no text
+    rows = array if isinstance(array, FileRows) else as_numpy(array, f"{name}: items", booleans=True)
+    if len(rows.shape) < 2:
         raise DataError(
             f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}. "
             "Reshape it; use array[:, None] if each item is one number."
@@ -118,7 +125,9 @@ def from_array(
         raise _too_few_items(name, len(rows))
     if 0 in rows.shape:
         raise DataError(f"{name}: an item must contain at least one number, got an array of shape {rows.shape}.")
-    rows, shape = _arrange(rows, name, image)
+    arrange = partial(_arrange, name=name, image=image)
+    rows = rows.arranged(arrange) if isinstance(rows, FileRows) else arrange(rows)
+    shape = rows.shape[1:]
     minimum, maximum, digest = _inspect(rows, name)
     if len(shape) == 3:
         rows = _as_pixels(rows, name, minimum, maximum)
@@ -163,9 +172,9 @@ def _too_few_items(name: str, items: int) -> DataError:
     return DataError(f"{name}: a data set needs at least 2 items, one to train on and one to hold out, got {items}.")
 
 
-def _is_mapped(rows: np.ndarray) -> bool:
-    """Whether an array is backed by a file; a copy of a memory map keeps its class, but not its file."""
-    return isinstance(rows, np.memmap) and rows.filename is not None
+def _in_memory(rows: Rows) -> TypeGuard[np.ndarray]:
+    """Whether rows have no file behind them; a copy of a memory map keeps its class, but not its file."""
+    return isinstance(rows, np.ndarray) and getattr(rows, "filename", None) is None
 
 
 def _as_tensor(rows: np.ndarray, is_image: bool) -> Tensor:
@@ -175,10 +184,12 @@ def _as_tensor(rows: np.ndarray, is_image: bool) -> Tensor:
     return torch.from_numpy(np.require(rows, kind, ["C_CONTIGUOUS", "WRITEABLE"]))
 
 
-def _storage(rows: np.ndarray) -> np.ndarray | Tensor:
+def _storage(rows: Rows) -> Rows | Tensor:
     """A tensor on the same memory where torch supports it, because it is faster to index; else the array itself."""
-    plain = rows.flags.writeable and rows.dtype.isnative and min(rows.strides) >= 0 and not _is_mapped(rows)
-    return torch.from_numpy(rows) if plain and rows.dtype.name in TORCH_TYPES else rows
+    plain = rows.dtype.isnative and rows.dtype.name in TORCH_TYPES
+    if plain and _in_memory(rows) and rows.flags.writeable and min(rows.strides) >= 0:
+        return torch.from_numpy(rows)
+    return rows
 
 
 def _item_and_label(entry: object, name: str, position: int) -> tuple[np.ndarray, object]:
@@ -189,16 +200,16 @@ def _item_and_label(entry: object, name: str, position: int) -> tuple[np.ndarray
     return as_numpy(item, f"{name}, item {position}", booleans=True), label
 
 
-def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The rows as vectors or as channels x height x width (views where possible), and the shape of an item."""
+def _arrange(rows: np.ndarray, name: str, image: bool | None) -> np.ndarray:
+    """The rows as vectors or as channels x height x width, views where possible."""
     if rows.ndim == 2:
         if image:
             raise DataError(f"{name}: images need height and width, got rows of {rows.shape[1]} numbers. Reshape them.")
-        return rows, (rows.shape[1],)
+        return rows
     if image is False:
-        return rows.reshape(len(rows), -1), (int(np.prod(rows.shape[1:])),)
+        return rows.reshape(len(rows), -1)
     if rows.ndim == 3:
-        return rows[:, None], (1, *rows.shape[1:])
+        return rows[:, None]
     if rows.ndim == 4 and rows.shape[-1] in (1, 3) and rows.shape[1] not in (1, 3):
         rows = np.moveaxis(rows, -1, 1)
     if rows.ndim != 4 or rows.shape[1] not in (1, 3):
@@ -206,16 +217,17 @@ def _arrange(rows: np.ndarray, name: str, image: bool | None) -> tuple[np.ndarra
             f"{name}: images must have 1 or 3 channels, first or last, got items of shape {rows.shape[1:]}. "
             "Pass image=False to treat each item as a vector."
         )
-    return rows, rows.shape[1:]
+    return rows
 
 
-def _inspect(rows: np.ndarray, name: str) -> tuple[float, float, str]:
+def _inspect(rows: Rows, name: str) -> tuple[float, float, str]:
     """The minimum, the maximum and a hash of the content, computed a few megabytes at a time."""
     digest = hashlib.sha256(f"{rows.dtype.str}{rows.shape}".encode())
-    stride = max(1, CHUNK_BYTES // rows[0].nbytes)
+    row_bytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
+    stride = max(1, CHUNK_BYTES // row_bytes)
     starts = range(0, len(rows), stride)
     minimum, maximum = np.inf, -np.inf
-    for start in track(starts, f"checking {name}", len(starts), long=rows.nbytes > PROGRESS_BAR_BYTES):
+    for start in track(starts, f"checking {name}", len(starts), long=len(rows) * row_bytes > PROGRESS_BAR_BYTES):
         chunk = np.ascontiguousarray(rows[start : start + stride])
         low, high = float(chunk.min()), float(chunk.max())
         if not (low >= -MAX_FLOAT32 and high <= MAX_FLOAT32):
@@ -231,7 +243,7 @@ def _inspect(rows: np.ndarray, name: str) -> tuple[float, float, str]:
     return minimum, maximum, digest.hexdigest()
 
 
-def _as_pixels(rows: np.ndarray, name: str, minimum: float, maximum: float) -> np.ndarray:
+def _as_pixels(rows: Rows, name: str, minimum: float, maximum: float) -> Rows:
     """Integer pixels in 0..255, as uint8 if in memory; floats in [0, 1] and booleans unchanged."""
     integers = bool(np.issubdtype(rows.dtype, np.integer))
     if minimum < 0 or maximum > (255 if integers else 1):
@@ -240,7 +252,7 @@ def _as_pixels(rows: np.ndarray, name: str, minimum: float, maximum: float) -> n
             f"{name}: {allowed}, got {minimum:g}..{maximum:g}. Rescale them, or pass image=False to treat each item "
             "as a vector."
         )
-    return rows.astype(np.uint8, copy=False) if integers and not _is_mapped(rows) else rows
+    return rows.astype(np.uint8, copy=False) if integers and _in_memory(rows) else rows
 
 
 def _factor_table(

@@ -16,12 +16,13 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
 from vaescope.checks import whole_number
 from vaescope.data.arrays import fingerprint_of
 from vaescope.data.dataset import BUILT_IN, MAX_SEED, Dataset, DatasetEntry, Factors
+from vaescope.data.images import open_image
 from vaescope.errors import DataError
 from vaescope.numerics import counter
 
@@ -244,16 +245,8 @@ class Scream(Paint):
 
 
 def _read_picture(path: Path) -> Float[Tensor, "3 height width"]:
-    if not path.is_file():
-        raise DataError(f"dsprites-scream: background must name an image file, but {path} is not a file.")
-    try:
-        with Image.open(path) as file:
-            picture = file.convert("RGB")
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise DataError(
-            f"dsprites-scream: background must be a readable image, but {path} is not ({error}). "
-            "Use another file or save this one again as PNG."
-        ) from error
+    with open_image(path) as image:
+        picture = image.convert("RGB")
     picture.thumbnail(MAX_BACKGROUND, Image.Resampling.BICUBIC)
     if min(picture.size) < SIZE:
         raise DataError(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -14,6 +13,7 @@ import numpy as np
 from vaescope.codes.arrays import ArrayLike
 from vaescope.codes.reading import is_number, numpy_archive, read_lines, read_numbers, reading
 from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
+from vaescope.data.file_rows import open_rows
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
 from vaescope.errors import DataError
 from vaescope.progress import track
@@ -22,9 +22,9 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y")
 FACTOR_KEYS = ("factors", "latents_classes")
-NPY_MAGIC = b"\x93NUMPY"
 CELL_ADVICE = "Correct it, pass label= if the column contains classes, or header=True if line 1 contains names."
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -49,12 +49,9 @@ def open_npy(
     image: bool | None = None,
 ) -> ArrayDataset:
     """The rows of an array saved by numpy; they stay on disk and are read by the batch."""
-    with reading(path, "a .npy file of numbers"):
-        with path.open("rb") as file:
-            if file.read(len(NPY_MAGIC)) != NPY_MAGIC:
-                raise ValueError("it does not start like one")
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    return from_array(rows, str(path), labels=labels, factors=factors, factor_names=factor_names, image=image)
+    return from_array(
+        open_rows(path), str(path), labels=labels, factors=factors, factor_names=factor_names, image=image
+    )
 
 
 def open_npz(
@@ -92,13 +89,14 @@ def open_csv(path: Path, *, label: str | int | None = None, header: bool | None 
 
     Args:
         label: The column of the labels, by name or by number from 1. Words are numbered in alphabetical order.
-        header: Whether the first line contains names. Default: True if none of its cells is a number.
+        header: Whether the first line contains names. Default: True if none of its cells is a number; required if
+            the cells are 0, 1, 2, ..., which may be names or an item.
     """
     with reading(path, "a table of numbers in UTF-8"):
         first = [cells for _, cells in islice(read_lines(path), 2)]
         if not first:
             raise DataError(f"{path} must contain one line for each item, got an empty file.")
-        header = not any(map(is_number, first[0])) if header is None else header
+        header = _has_header(path, first[0]) if header is None else header
         if header and (len(first) < 2 or len(first[0]) != len(first[1])):
             raise DataError(
                 f"{path}: the header must have one name for each column, got {len(first[0])} names and "
@@ -121,15 +119,20 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
         size: Resize the images to (height, width), or to a square. Default: their common size.
         colour: True for 3 channels, False for 1. Default: 3 if any image is in colour.
     """
-    paths, labels = _image_paths(path)
+    with reading(path, "a folder of images"):
+        paths, labels = _image_paths(path)
     if size is None or colour is None:
         probes = list(_map_in_threads(probe_image, paths, f"checking {path}"))
         colour = any(in_colour for in_colour, _ in probes) if colour is None else colour
         size = _common_size(path, paths, [shape for _, shape in probes]) if size is None else size
-    pixels = np.empty((len(paths), 3 if colour else 1, *height_and_width(size)), np.uint8)
-    read = partial(read_image, colour=colour, size=size)
-    for position, image in enumerate(_map_in_threads(read, paths, f"reading {path}")):
-        pixels[position] = image
+    shape = (len(paths), 3 if colour else 1, *height_and_width(size))
+    pixels = np.empty(shape, np.uint8)
+
+    def read(position: int) -> None:
+        pixels[position] = read_image(paths[position], colour=bool(colour), size=size)
+
+    for _ in _map_in_threads(read, range(len(paths)), f"reading {path}"):
+        pass
     return from_array(pixels, str(path), labels=labels)
 
 
@@ -141,10 +144,10 @@ OPENERS: dict[str, Callable[..., ArrayDataset]] = {
 }
 
 
-def _map_in_threads(function: Callable[[Path], Result], paths: list[Path], title: str) -> Iterator[Result]:
+def _map_in_threads(function: Callable[[Item], Result], items: Sequence[Item], title: str) -> Iterator[Result]:
     """The results in order; threads help because decoding an image releases Python's lock."""
     with ThreadPoolExecutor() as pool:
-        yield from track(pool.map(function, paths), title, len(paths), long=len(paths) > PROGRESS_BAR_ITEMS)
+        yield from track(pool.map(function, items), title, len(items), long=len(items) > PROGRESS_BAR_ITEMS)
 
 
 def _optional_key(
@@ -171,6 +174,16 @@ def _data_key(path: Path, keys: list[str], asked: str | None, taken: set[str | N
         f"{path}: one array of the archive must contain the items, got {', '.join(keys) or 'an empty archive'}"
         f"{'' if asked is None else f' and key={asked!r}'}. Name it with key=."
     )
+
+
+def _has_header(path: Path, cells: list[str]) -> bool:
+    """Whether none of the cells in the first line is a number."""
+    if cells == [str(number) for number in range(len(cells))]:
+        raise DataError(
+            f"{path}: line 1 counts from 0 to {len(cells) - 1}, which may be the names of the columns or an item. Pass "
+            "header=True if they are names, or header=False."
+        )
+    return not any(map(is_number, cells))
 
 
 def _column(path: Path, label: str | int, names: list[str]) -> int:
@@ -206,11 +219,11 @@ def _image_paths(folder: Path) -> tuple[list[Path], np.ndarray | None]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    """The image files sorted by name; hidden files are metadata of other programs."""
+    """The image files sorted by name, broken links and pipes too; hidden files are metadata of other programs."""
     return sorted(
         child
         for child in folder.iterdir()
-        if child.suffix.lower() in IMAGE_SUFFIXES and child.name[0] != "." and child.is_file()
+        if child.suffix.lower() in IMAGE_SUFFIXES and child.name[0] != "." and not child.is_dir()
     )
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from vaescope.errors import ConfigurationError, DataError
+from vaescope.codes.reading import parsing, reading
+from vaescope.errors import ConfigurationError
 
+# Pillow opens any format that it knows, whatever the name says; for EPS it starts Ghostscript.
+FORMATS = ("PNG", "JPEG", "MPO")
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
 # Only cameras store a rotation in the metadata, and only in these formats can it be read without the pixels.
 CAMERA_FORMATS = frozenset({"JPEG", "MPO"})
 EXIF_ORIENTATION = 0x0112
+
+LARGE_PIXELS = 2**25  # images with more pixels are decoded one at a time
+HUGE_PIXELS = 2**27  # JPEGs with more pixels are shrunk while they are decoded, if they are resized
+_one_large_image = Lock()
 
 Size = int | tuple[int, int]
 
@@ -35,22 +46,23 @@ def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
 def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndarray:
     """An image file as channels x height x width, upright, with transparent pixels black."""
     target = None if size is None else height_and_width(size)
-    with _open_image(path) as image:
-        try:
-            image.load()
-        except (OSError, SyntaxError, ValueError) as error:
-            raise not_an_image(path, error) from error
+    mode = "RGB" if colour else "L"
+    with open_image(path) as image, _one_large_image if _pixels(image) > LARGE_PIXELS else nullcontext():
+        if target is not None and _pixels(image) > HUGE_PIXELS:
+            image.draft(None, (2 * max(target), 2 * max(target)))
+        image.load()
         upright = ImageOps.exif_transpose(image) if image.format in CAMERA_FORMATS else image
-        flat = _flattened(upright).convert("RGB" if colour else "L")
-    if target is not None and flat.size != target[::-1]:
-        flat = flat.resize(target[::-1], Image.Resampling.BILINEAR)
-    pixels = np.asarray(flat)
+        flat = _flattened(upright)
+        flat = flat if flat.mode == mode else flat.convert(mode)
+        if target is not None and flat.size != target[::-1]:
+            flat = flat.resize(target[::-1], Image.Resampling.BILINEAR)
+        pixels = np.asarray(flat)
     return np.ascontiguousarray(np.moveaxis(pixels, -1, 0)) if colour else pixels[None]
 
 
 def probe_image(path: Path) -> tuple[bool, tuple[int, int]]:
     """Whether an image file is in colour, and its (height, width); reads the header only."""
-    with _open_image(path) as image:
+    with open_image(path) as image:
         width, height = image.size
         sideways = image.format in CAMERA_FORMATS and image.getexif().get(EXIF_ORIENTATION) in (5, 6, 7, 8)
         return image.mode not in GREY_MODES, (width, height) if sideways else (height, width)
@@ -64,16 +76,17 @@ def height_and_width(size: Size) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
-def not_an_image(path: Path, error: Exception) -> DataError:
-    """The error for a file that cannot be read as an image."""
-    return DataError(f"{path} is not a readable image: {error}. Replace the file or move it out of the folder.")
+@contextmanager
+def open_image(path: Path, content: bytes | None = None) -> Iterator[Image.Image]:
+    """An image in a file, or in `content`; what Pillow raises inside the block becomes a `DataError`."""
+    what = f"a readable image, PNG or JPEG, of at most {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels"
+    errors, file = (reading, path) if content is None else (parsing, io.BytesIO(content))
+    with errors(path, what, Image.DecompressionBombError), Image.open(file, formats=FORMATS) as image:
+        yield image
 
 
-def _open_image(path: Path) -> Image.Image:
-    try:
-        return Image.open(path)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise not_an_image(path, error) from error
+def _pixels(image: Image.Image) -> int:
+    return image.width * image.height
 
 
 def _flattened(image: Image.Image) -> Image.Image:

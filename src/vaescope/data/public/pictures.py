@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,14 +15,15 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
+from vaescope.codes.reading import parsing, reading
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset
+from vaescope.data.arrays import ArrayDataset, Rows
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.dataset import Factors
-from vaescope.data.images import not_an_image, resize
+from vaescope.data.file_rows import open_rows
+from vaescope.data.images import open_image, resize
 from vaescope.errors import DataError
 from vaescope.progress import track
 
@@ -90,8 +89,9 @@ def read_attributes(path: Path, pictures: tuple[str, ...]) -> tuple[Factors, Ten
 
     The file contains the number of rows, a line of names, then rows of a file name and -1 or 1 for each attribute.
     """
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    if len(lines) < 3 or not lines[0].strip().isdigit() or int(lines[0]) != len(lines) - 2:
+    with reading(path, "a list of attributes"):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if len(lines) < 3 or lines[0].strip() != str(len(lines) - 2):
         raise DataError(
             f"{path} must start with the number of its rows and a line of attribute names, but starts with "
             f"{lines[:1]} and has {max(0, len(lines) - 2)} rows. Download it again."
@@ -135,12 +135,8 @@ class PictureFiles:
         """Path and undecoded bytes of each picture."""
         with nullcontext() if self.path.is_dir() else zipfile.ZipFile(self.path) as archive:
             for member in self.members:
-                try:
+                with parsing(self.path / member, "a whole picture"):
                     content = archive.read(member) if archive else (self.path / member).read_bytes()
-                except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
-                    raise DataError(
-                        f"{self.path}: {member} is damaged or cannot be read ({error}). Download it again."
-                    ) from error
                 yield member, content
 
 
@@ -157,11 +153,8 @@ def list_pictures(path: Path, suffix: str) -> PictureFiles:
             files = [entry for entry in entries if is_picture(entry.name) and entry.is_file()]
         members = {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files}
     else:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                infos = [info for info in archive.infolist() if is_picture(info.filename)]
-        except zipfile.BadZipFile as error:
-            raise DataError(f"{path} must be a zip file, but it is not or is truncated. Download it again.") from error
+        with reading(path, "a whole zip file"), zipfile.ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if is_picture(info.filename)]
         members = {info.filename: (info.file_size, info.CRC) for info in infos}
     if len(members) < 2:
         raise DataError(f"{path} must contain at least 2 pictures with the suffix {suffix}, got {len(members)}.")
@@ -170,10 +163,8 @@ def list_pictures(path: Path, suffix: str) -> PictureFiles:
     return PictureFiles(path, tuple(order), identity)
 
 
-def decode_all(
-    name: str, pictures: PictureFiles, mode: str, transform: Transform, recipe: str
-) -> tuple[np.ndarray, str]:
-    """The pictures as a memory-mapped uint8 array (items x channels x height x width), and its SHA-256.
+def decode_all(name: str, pictures: PictureFiles, mode: str, transform: Transform, recipe: str) -> tuple[Rows, str]:
+    """The pictures as a uint8 array in a file (items x channels x height x width), and its SHA-256.
 
     Args:
         mode: The mode of Pillow, "L" or "RGB".
@@ -192,7 +183,7 @@ def decode_all(
                 f"{name}: writing the decoded pictures to {folder} failed ({error}). "
                 "Free some disk space or make the folder writable."
             ) from error
-    return np.load(ready[0], mmap_mode="r"), ready[0].stem.rpartition("-")[2]
+    return open_rows(ready[0]), ready[0].stem.rpartition("-")[2]
 
 
 def _build(name: str, folder: Path, stem: str, pictures: PictureFiles, mode: str, transform: Transform) -> Path:
@@ -220,11 +211,8 @@ def _chunks(pictures: PictureFiles, mode: str, title: str) -> Iterator[np.ndarra
     first: tuple[int, ...] | None = None
     count = len(pictures.members)
     for member, content in track(pictures.contents(), title, count, long=count > CHUNK_PICTURES):
-        try:
-            with Image.open(io.BytesIO(content)) as image:
-                pixels = np.asarray(image.convert(mode))
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise not_an_image(pictures.path / member, error) from error
+        with open_image(pictures.path / member, content) as image:
+            pixels = np.asarray(image.convert(mode))
         pixels = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, -1, 0)
         first = first or pixels.shape
         if pixels.shape != first:
