@@ -37,7 +37,7 @@ def test_the_array_floor_loads_nothing_from_above(package: str) -> None:
 
 
 STUDIES = sorted((ROOT / "studies").rglob("*.py"))
-SHARED = ("checks", "errors", "markup", "notebook", "numerics", "registry", "tables")
+SHARED = ("checks", "errors", "files", "markup", "notebook", "numerics", "registry", "tables", "terminal")
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -27,6 +27,10 @@ class LatentError(ConfigurationError):
     """A number of latents that the data or the model do not allow."""
 
 
+class WriteError(VaescopeError):
+    """A file that cannot be written."""
+
+
 class RunError(VaescopeError):
     """A run folder that is missing, half-written or damaged."""
 

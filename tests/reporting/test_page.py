@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vaescope.errors import ConfigurationError
+from vaescope.errors import WriteError
 from vaescope.markup import Json, Markup, element, join, json_script
 from vaescope.reporting.page import page, write_page, write_plots
 from vaescope.reporting.plots import Plot
@@ -64,9 +64,9 @@ def test_the_same_plots_make_the_same_page(tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"missing/a.html.*No such file"):
+    with pytest.raises(WriteError, match=r"missing/a.html.*No such file"):
         write_page(tmp_path / "missing" / "a.html", "text")
-    with pytest.raises(ConfigurationError, match="Is a directory"):
+    with pytest.raises(WriteError, match="Is a directory"):
         write_page(tmp_path, "text")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from vaescope.errors import RunError
+from vaescope.errors import RunError, WriteError
 from vaescope.runs import Run, Store, fit
 from vaescope.runs.record import identity_of
 from vaescope.training import Trainer
@@ -362,7 +362,7 @@ def test_a_full_disk_is_named_and_the_same_call_recovers_without_loss(
     state = (path / "state.safetensors").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, fail_from(call, getattr(owner, name)))
-        with pytest.raises(RunError, match="No space left on device"):
+        with pytest.raises(WriteError, match="No space left on device"):
             train(tmp_path)
     if call < 3:
         assert (path / "state.safetensors").read_bytes() == state
@@ -377,7 +377,7 @@ def test_a_full_disk_keeps_the_earlier_content_and_says_so(
     path = copied(interrupted, tmp_path)
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     monkeypatch.setattr(Path, "replace", fail_from(1, Path.replace))
-    with pytest.raises(RunError, match="No space left on device"):
+    with pytest.raises(WriteError, match="No space left on device"):
         train(tmp_path)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 

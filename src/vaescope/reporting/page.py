@@ -8,7 +8,7 @@ from pathlib import Path
 from plotly.offline import get_plotlyjs
 
 from vaescope.diagnosis.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
-from vaescope.errors import ConfigurationError
+from vaescope.files import write_text
 from vaescope.markup import Json, Markup, element, join, json_script
 from vaescope.reporting.assets import asset, render
 from vaescope.reporting.plots import Plot
@@ -66,12 +66,7 @@ def write_plots(given: Sequence[Plot], path: str | Path, title: str) -> Path:
 
 def write_page(path: str | Path, text: str) -> Path:
     """Write the document to a file."""
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write {path}: {error.strerror}. Create its folder, or choose another path."
-        ) from error
+    write_text(Path(path), text)
     return Path(path)
 
 

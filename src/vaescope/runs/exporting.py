@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from vaescope.data import DataLike
 from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.files import write_atomically
 from vaescope.models import LatentModule
 from vaescope.nets.convolution import Deconvolution
 from vaescope.notebook import NotebookResult
@@ -27,7 +28,6 @@ from vaescope.runs.record import Table
 from vaescope.runs.rows import Row
 from vaescope.runs.run import Run
 from vaescope.runs.store import data_of, named_run, sample_items
-from vaescope.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

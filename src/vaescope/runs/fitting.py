@@ -14,6 +14,7 @@ import torch
 from vaescope import __version__
 from vaescope.data import DataLike, open_dataset
 from vaescope.errors import ConfigurationError, NonFiniteError, RunError
+from vaescope.files import write_atomically
 from vaescope.likelihoods import Likelihood
 from vaescope.nets import Net
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
@@ -38,7 +39,7 @@ from vaescope.runs.record import LAST_GOOD_FILE, STATE_FILE, Provenance, Table, 
 from vaescope.runs.run import Run
 from vaescope.runs.store import DEFAULT_FOLDER, Store
 from vaescope.training import HistoryRow, Member, Trainer
-from vaescope.training.checkpoint import load_state, save_state, write_atomically
+from vaescope.training.checkpoint import load_state, save_state
 from vaescope.training.ensemble import group_members
 from vaescope.training.optimisers import Optimiser
 from vaescope.training.trainer import check_members

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vaescope.errors import RunError
+from vaescope.files import write_atomically, write_error
 from vaescope.runs.record import HISTORY_FILE, RESTORE, Table
 
 TAIL_BYTES = 2**20  # more than a row has
@@ -34,10 +35,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise RunError(
-                f"{self.path} could not be written ({error.strerror}). Free some space, then run the same command "
-                "again: it resumes from the last checkpoint."
-            ) from error
+            raise write_error(self.path, error) from error
 
     def rows(self) -> list[Table]:
         """All complete rows; without a last line that a crash cut short."""
@@ -80,6 +78,4 @@ class Journal:
 
     def replace(self, rows: Iterable[Table]) -> None:
         """Replace all rows."""
-        from vaescope.training.checkpoint import write_atomically  # loads torch, which reading does without
-
         write_atomically(self.path, "".join(json.dumps(row) + "\n" for row in rows).encode())

@@ -11,6 +11,7 @@ from vaescope.checks import whole_number, without_infinities
 from vaescope.data import Dataset
 from vaescope.encoding import decoder_of, encode
 from vaescope.errors import ConfigurationError, VaescopeError, unknown_name
+from vaescope.files import write_atomically
 from vaescope.metrics.inputs import count_varying
 from vaescope.metrics.score import METRICS, check_metrics, measure_all
 from vaescope.regime import variable_types
@@ -18,7 +19,6 @@ from vaescope.runs.record import RESULTS_FILE, Table
 from vaescope.runs.rows import read_measurements
 from vaescope.runs.run import Run
 from vaescope.runs.store import data_of, sample_items
-from vaescope.training.checkpoint import write_atomically
 from vaescope.training.plan import LARGEST_SEED
 
 REGIME = "regime"  # the types of latents and the rate, which are always measured

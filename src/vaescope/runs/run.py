@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import nn
 
 from vaescope.errors import MissingVariantError, RunError, VaescopeError
+from vaescope.files import write_atomically
 from vaescope.markup import element
 from vaescope.models import LatentModule
 from vaescope.notebook import render_view
@@ -34,7 +35,7 @@ from vaescope.runs.record import (
 )
 from vaescope.runs.rows import DAMAGE, Row, kept_row, summary_row
 from vaescope.tables import table
-from vaescope.training.checkpoint import load_tensors, save_tensors, write_atomically
+from vaescope.training.checkpoint import load_tensors, save_tensors
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ from typing import Any, Protocol, TypeAlias
 
 from vaescope.checks import without_infinities
 from vaescope.errors import RunError
+from vaescope.files import write_atomically
 from vaescope.objectives import OBJECTIVES
 from vaescope.runs.folders import make_folder, remove_leftovers
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import hash_of
 from vaescope.sizing.gaps import GapTerms
 from vaescope.training import Member
-from vaescope.training.checkpoint import State, load_state, save_state, write_atomically
+from vaescope.training.checkpoint import State, load_state, save_state
 
 RESULT_FILE, STATES_FOLDER, TIME_FILE, CHECK_FILE = "fondue.json", "states", "spent.json", "elbow.json"
 SEARCH_PREFIX, CHECK_PREFIX = "fondue-", "elbow-"

@@ -18,12 +18,12 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.files import write_atomically
 from vaescope.notebook import NotebookResult
 from vaescope.runs import Store, make_folder
 from vaescope.studies.context import MeasureRequest, StudyContext, StudyRun, Task, net_of
 from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
-from vaescope.training import write_atomically
 
 PIECE_SECONDS = 600.0
 STEP_TIMES_FILE = "step_times.json"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from vaescope.errors import ConfigurationError, RunError
+from vaescope.files import write_atomically
 from vaescope.runs import make_folder
-from vaescope.training import write_atomically
 
 FORMAT = 1
 CHECKSUM = "sha256"

@@ -1,7 +1,7 @@
 """From a plan to trained members: one or many at once, exactly resumable."""
 
 from vaescope.training.batches import BatchOrder
-from vaescope.training.checkpoint import State, write_atomically
+from vaescope.training.checkpoint import State
 from vaescope.training.optimisers import OPTIMISERS, Adagrad, Adam, AMSGrad, Optimiser
 from vaescope.training.plan import PRECISIONS, Member, Plan
 from vaescope.training.trainer import HistoryRow, Trainer
@@ -19,5 +19,4 @@ __all__ = [
     "Plan",
     "State",
     "Trainer",
-    "write_atomically",
 ]

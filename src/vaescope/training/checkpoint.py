@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from vaescope.errors import RunError
+from vaescope.files import write_atomically
 from vaescope.training.optimisers import Slots
 
 CHECKSUM = "sha256"
@@ -58,24 +58,6 @@ class State:
 def first_member(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Named tensors of the first of the stacked members."""
     return {name: tensor[0] for name, tensor in tensors.items()}
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace the content of a file, so that readers and crashes leave the old or the new content, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RunError(
-            f"{path} could not be written ({error.strerror}); its previous content is unchanged. "
-            "Free some space or choose another folder, then run the same command again: it resumes."
-        ) from error
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
@@ -127,13 +109,3 @@ def _checksum(tensors: Mapping[str, Tensor], notes: Mapping[str, str]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
