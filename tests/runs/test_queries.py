@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
+import tempfile
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from vaescope.errors import ConfigurationError, RunError
+from vaescope.errors import ConfigurationError, RunError, WriteError
 from vaescope.models import Architecture
 from vaescope.runs import Configuration, Run, Split, Store
 from vaescope.runs.queries import query, write_parquet
@@ -126,7 +131,7 @@ def test_no_rows_are_a_table_with_columns(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"nowhere/runs\.parquet"):
+    with pytest.raises(WriteError, match=r"nowhere/runs\.parquet"):
         write_parquet(ROWS, ["id"], tmp_path / "nowhere" / "runs.parquet")
 
 
@@ -134,3 +139,146 @@ def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"at least one column.*none\.parquet"):
         write_parquet([], [], tmp_path / "none.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+SECRET = "what no query may read"
+
+
+@pytest.fixture
+def hostile(runs: list[Run], tmp_path: Path) -> dict[str, str]:
+    """Files outside of the database, by their names in the queries."""
+    secret, weights = tmp_path / "secret.csv", runs[0].path / "model.safetensors"
+    secret.write_text(SECRET)
+    weights.write_bytes(b"weights")
+    return {"SECRET": str(secret), "WEIGHTS": str(weights).replace("'", "''"), "NEW": str(tmp_path / "new")}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY (SELECT 1) TO 'WEIGHTS'",
+        "COPY runs TO 'NEW'",
+        "COPY runs FROM 'SECRET'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO 'WEIGHTS'",
+        "SELECT * FROM read_csv('SECRET')",
+        "SELECT * FROM read_text('SECRET')",
+        "SELECT * FROM read_blob('SECRET')",
+        "SELECT * FROM sniff_csv('SECRET')",
+        "SELECT * FROM glob('/*')",
+        "FROM 'SECRET'",
+        "SELECT * FROM query('FROM ''SECRET''')",
+        "DESCRIBE SELECT * FROM 'SECRET'",
+        "SUMMARIZE 'SECRET'",
+        "ATTACH 'NEW'",
+        "CREATE TABLE more AS SELECT 1",
+        "EXPORT DATABASE 'NEW'",
+        "DROP TABLE runs",
+        "DELETE FROM runs",
+        "UPDATE runs SET seed = 7",
+        "INSERT INTO runs SELECT * FROM runs",
+        "WITH chosen AS (SELECT 1) DELETE FROM runs",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "FROM 'https://127.0.0.1:1/a.parquet'",
+        "SET enable_external_access = true",
+        "PRAGMA enable_profiling",
+        "PRAGMA database_list",
+        "CALL enable_logging()",
+        "CHECKPOINT",
+        "BEGIN",
+        "USE runs",
+        "SELECT 1; SELECT 2",
+        "SELECT 1; DROP TABLE runs",
+        "SELECT 1; COPY (SELECT 1) TO 'WEIGHTS'",
+        ";",
+        "-- nothing",
+    ],
+)
+def test_sql_reads_the_two_tables_and_does_nothing_else(
+    sql: str, runs: list[Run], hostile: dict[str, str], tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    for name, path in hostile.items():
+        sql = sql.replace(name, path)
+    with pytest.raises(ConfigurationError, match="one statement that only reads") as caught:
+        asked(runs, sql)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert (runs[0].path / "model.safetensors").read_bytes() == b"weights"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM runs",
+        "SELECT count(*) FROM runs;",
+        "FROM runs SELECT seed",
+        "WITH chosen AS (SELECT seed FROM runs) SELECT * FROM chosen",
+        "VALUES (1), (2)",
+        "DESCRIBE runs",
+        "SHOW TABLES",
+        "SUMMARIZE runs",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN ANALYZE SELECT 1",
+        "SELECT json_extract('[1]', '$[0]'), regexp_matches('a', 'a'), current_date, ')))'",
+        "SELECT seed FROM runs WHERE id IN (" + ", ".join(["'abcdefabcdef'"] * 2000) + ")",
+        "SELECT * FROM runs ORDER BY random()",
+    ],
+)
+def test_every_kind_of_question_is_answered(sql: str, runs: list[Run]) -> None:
+    names, _ = query(runs[0].path.parent, sql)
+    assert names
+
+
+def test_a_query_of_thousands_of_brackets_is_refused_at_once(runs: list[Run]) -> None:
+    start = time.monotonic()
+    for text in ("(" * 20_000, "[" * 5000 + "]" * 5000, "a" + ".a" * 9000, "1" + "%" * 90_000 + "1"):
+        with pytest.raises(ConfigurationError, match="shorter"):
+            asked(runs, f"SELECT {text}")
+    assert time.monotonic() - start < 1
+
+
+ENDLESS = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3"
+
+
+@pytest.mark.parametrize("sql", [ENDLESS, "SELECT * FROM range(100000000000)"], ids=["compute", "fetch"])
+def test_a_query_ends_at_its_time_limit(sql: str, runs: list[Run]) -> None:
+    start = time.monotonic()
+    with pytest.raises(ConfigurationError, match=r"within 0\.3 s"):
+        query(runs[0].path.parent, sql, timeout=0.3)
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
+def test_a_time_limit_is_a_number_of_seconds(seconds: float, runs: list[Run]) -> None:
+    with pytest.raises(ConfigurationError, match="timeout"):
+        query(runs[0].path.parent, "SELECT 1", timeout=seconds)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_interrupts_a_query(runs: list[Run]) -> None:
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        query(runs[0].path.parent, ENDLESS)
+    assert time.monotonic() - start < 10
+
+
+def test_temporary_files_without_space_are_named(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"name": "x" * 100, "value": value} for value in range(1000)]
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(WriteError, match="too large"):
+            write_parquet(rows, ["name", "value"], tmp_path / "runs.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    for call in (lambda: query(runs[0].path.parent, "SELECT 1"), lambda: write_parquet(rows, ["name"], tmp_path / "a")):
+        with pytest.raises(WriteError, match=r"missing.*No such file"):
+            call()

@@ -10,14 +10,17 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
-from vaescope.checks import whole_number
-from vaescope.errors import ConfigurationError, RunError, unknown_name
+from vaescope.checks import finite_number, whole_number
+from vaescope.errors import ConfigurationError, RunError, WriteError, unknown_name
+from vaescope.files import write_atomically, write_error
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import HISTORY_FILE
 from vaescope.runs.rows import Row, drop_constant_settings, read_row, read_rows, run_folders
@@ -30,7 +33,20 @@ Where: TypeAlias = Mapping[str, object] | Callable[[Row], bool] | None
 NO_HISTORY = "SELECT '' AS run, 0 AS step, '' AS split, 0.0 AS loss LIMIT 0"
 ALL_ROWS = "format='newline_delimited', sample_size=-1"
 BIGINT_LIMIT = 2**63
-MAX_MESSAGE_LENGTH = 500  # of what duckdb says is wrong
+MAX_MESSAGE_LENGTH = 500  # of a query, and of what duckdb says is wrong
+TIMEOUT_SECONDS, INTERRUPT_SECONDS = 60.0, 0.1
+MAX_SQL_SIZES = {"characters": 50_000, "levels of brackets": 100, "dots in names": 1000}
+MARKS = re.compile(r"""'[^']*'|"[^"]*"|[()\[\]{}]|\.(?!\d)""")  # text and quoted names as a whole
+BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+READING_STATEMENTS = ("SELECT", "EXPLAIN")  # duckdb counts FROM, VALUES, DESCRIBE and SUMMARIZE as SELECT
+# Set once the tables are made; the last one makes the others final.
+LOCKS = (
+    "enable_external_access = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "python_enable_replacements = false",
+    "lock_configuration = true",
+)
 # Histories are read only for a query with one of these words.
 HISTORY_WORDS = re.compile(r"history|tables", re.IGNORECASE)
 
@@ -124,28 +140,83 @@ def _is_missing(cell: object) -> bool:
     return cell is None or cell != cell  # only NaN is not itself
 
 
-def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Column names and rows of a SQL query over the tables `runs` and `history` of a folder of runs."""
+def query(folder: Path, sql: str, timeout: float = TIMEOUT_SECONDS) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Column names and rows of a SQL query over the tables `runs` and `history` of a folder of runs.
+
+    The query is one statement that reads; it reaches no files and no network, and ends after `timeout` seconds.
+    """
     import duckdb
 
+    seconds = finite_number("timeout", timeout, above=0)
+    _check_size(sql)
     rows = {path: row for path in run_folders(folder) if (row := read_row(path)) is not None}
     if not rows:
         raise RunError(f"{folder} has no runs to query. Fit one first.")
-    with tempfile.TemporaryDirectory() as temporary, duckdb.connect() as connection:
-        table = list(rows.values())
-        _make_table(connection, "runs", table, columns_of(table), Path(temporary))
-        if HISTORY_WORDS.search(sql):
-            _make_history(connection, {path: row["id"] for path, row in rows.items()}, Path(temporary))
+    with duckdb.connect() as connection:
+        with _temporary_folder() as temporary:
+            table = list(rows.values())
+            _make_table(connection, "runs", table, columns_of(table), temporary)
+            if HISTORY_WORDS.search(sql):
+                _make_history(connection, {path: row["id"] for path, row in rows.items()}, temporary)
+        for lock in LOCKS:
+            connection.execute(f"SET {lock}")
         try:
-            result = connection.execute(sql)
-            if result is None:
-                raise ConfigurationError(f"the SQL must be a query of the tables runs and history, got {sql!r}.")
-            return [column[0] for column in result.description or []], result.fetchall()
+            types = [statement.type.name for statement in connection.extract_statements(sql)]
+            if len(types) != 1 or types[0] not in READING_STATEMENTS:
+                raise _not_a_query(sql, f"{len(types)} statements: {', '.join(types)}" if types else "no statement")
+            return _answer(connection, sql, seconds)
         except duckdb.Error as error:
+            raise _not_a_query(sql, shorten(str(error), MAX_MESSAGE_LENGTH, placeholder=" ...")) from error
+
+
+def _check_size(sql: str) -> None:
+    """Refuse a query that duckdb would read for minutes, in which it cannot be interrupted."""
+    marks = [found[0] for found in MARKS.finditer(sql)]
+    depth = max(accumulate(BRACKETS.get(mark, 0) for mark in marks), default=0)
+    sizes = {"characters": len(sql), "levels of brackets": depth, "dots in names": marks.count(".")}
+    for what, size in sizes.items():
+        if size > MAX_SQL_SIZES[what]:
             raise ConfigurationError(
-                f"the SQL must be a query of the tables runs and history, got {sql!r} "
-                f"({shorten(str(error), MAX_MESSAGE_LENGTH, placeholder=' ...')})."
+                f"the SQL must have at most {MAX_SQL_SIZES[what]} {what}, got {size}. Write a shorter query."
+            )
+
+
+def _not_a_query(sql: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the SQL must be one statement that only reads the tables runs and history, such as SELECT, got "
+        f"{shorten(sql, MAX_MESSAGE_LENGTH, placeholder=' ...')!r} ({why})."
+    )
+
+
+def _answer(connection: DuckDBPyConnection, sql: str, seconds: float) -> tuple[list[str], list[tuple[object, ...]]]:
+    """The result of a query, which a time limit and Ctrl-C interrupt: this thread waits while another one computes."""
+
+    def compute() -> tuple[list[str], list[tuple[object, ...]]]:
+        result = connection.execute(sql)
+        return [column[0] for column in result.description or []], result.fetchall()
+
+    with ThreadPoolExecutor(1) as worker:
+        running = worker.submit(compute)
+        try:
+            return running.result(seconds)
+        except TimeoutError as error:
+            raise ConfigurationError(
+                f"the query must end within {seconds:g} seconds, it did not. Ask for less, or raise the time limit."
             ) from error
+        finally:
+            while not running.done():
+                connection.interrupt()
+                wait([running], INTERRUPT_SECONDS)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder for tables on their way into and out of duckdb."""
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            yield Path(name)
+    except OSError as error:
+        raise write_error(Path(error.filename or tempfile.tempdir or "."), error) from error
 
 
 def write_parquet(rows: Sequence[Row], columns: Sequence[str], file: Path) -> None:
@@ -154,14 +225,17 @@ def write_parquet(rows: Sequence[Row], columns: Sequence[str], file: Path) -> No
 
     if not columns:
         raise ConfigurationError(f"a Parquet file needs at least one column, got none for {file}. Name some.")
-    with tempfile.TemporaryDirectory() as temporary, duckdb.connect() as connection:
-        _make_table(connection, "runs", rows, columns, Path(temporary))
+    with _temporary_folder() as temporary, duckdb.connect() as connection:
+        _make_table(connection, "runs", rows, columns, temporary)
+        made = temporary / "runs.parquet"
         try:
-            connection.execute(f"COPY runs TO {_text(str(file))} (FORMAT parquet)")
+            connection.execute(f"COPY runs TO {_text(str(made))} (FORMAT parquet)")
         except duckdb.IOException as error:
-            raise ConfigurationError(
-                f"{str(file)!r} cannot be written ({' '.join(str(error).split())}). Name another file."
+            raise WriteError(
+                f"the temporary file of {str(file)!r} cannot be written ({' '.join(str(error).split())}). Free some "
+                "space, or set TMPDIR to another folder."
             ) from error
+        write_atomically(file, made.read_bytes())
 
 
 def _make_table(
@@ -169,11 +243,19 @@ def _make_table(
 ) -> None:
     """Make a table of rows with types from their values: text stays text, even if it looks like a date."""
     file = temporary / f"{name}.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    file.write_text("".join(json.dumps(_in_utf8(row)) + "\n" for row in rows), encoding="utf-8")
     types = {column: _type([row.get(column) for row in rows]) for column in names}
     columns = ", ".join(f"{_text(column)}: '{kind}'" for column, kind in types.items())
     source = f"read_json({_text(str(file))}, format='newline_delimited', columns={{{columns}}})"
     connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {source}")
+
+
+def _in_utf8(row: Row) -> Row:
+    """The row with what UTF-8 cannot hold escaped: file names in another encoding have such characters."""
+    return {
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def _type(values: Sequence[object]) -> str:

@@ -10,7 +10,7 @@ from vaescope.checks import whole_number
 from vaescope.codes.files import CODE_FILE_SUFFIXES
 from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, DataError, RunError, VaescopeError
-from vaescope.runs.queries import query
+from vaescope.runs.queries import TIMEOUT_SECONDS, query
 from vaescope.runs.record import COMPLETE, RUN_FILE
 from vaescope.runs.rows import Row, run_folders, summary_row
 from vaescope.runs.run import Run
@@ -55,9 +55,9 @@ class Store:
             )
         return Run.open(found[0])
 
-    def query(self, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
-        """Column names and rows of a SQL query over the tables `runs` and `history`."""
-        return query(self.folder, sql)
+    def query(self, sql: str, timeout: float = TIMEOUT_SECONDS) -> tuple[list[str], list[tuple[object, ...]]]:
+        """Column names and rows of a SQL query over the tables `runs` and `history`, within `timeout` seconds."""
+        return query(self.folder, sql, timeout)
 
 
 def summary(run: Run) -> Row:
