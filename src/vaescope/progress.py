@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
+from vaescope.terminal import print_line, printable
+
 Step = TypeVar("Step")
 
 
@@ -19,7 +21,7 @@ class ProgressReport(Protocol):
 def announce(words: str) -> None:
     """Print what happens next to stderr, on a terminal only."""
     if sys.stderr.isatty():
-        print(words, file=sys.stderr)
+        print_line(words, sys.stderr)
 
 
 @contextmanager
@@ -45,10 +47,10 @@ def progress_bar(title: str, total: int | None, show: bool | None = None) -> Ite
         TextColumn("{task.fields[words]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=total, words="")
+        task = bar.add_task(printable(title), total=total, words="")
 
         def report(done: int, words: str = "") -> None:
-            bar.update(task, completed=done, words=words)
+            bar.update(task, completed=done, words=printable(words))
 
         yield report
 

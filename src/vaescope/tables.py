@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from vaescope.markup import Markup, element
 
 MAX_HTML_ROWS = 200
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of text that spreadsheets run
 
 # One row of a result: cells by column, numbers, text or None.
 Row: TypeAlias = dict[str, Any]
@@ -33,13 +34,20 @@ def text(value: object) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, object]], names: Sequence[str] | None = None) -> str:
-    """The rows as comma-separated text with the named columns (default: all, in order of first appearance)."""
+    """The rows as comma-separated text with the named columns (default: all, in order of first appearance).
+
+    Text that a spreadsheet would run as a formula begins with an apostrophe.
+    """
     written = io.StringIO()
     chosen = columns_of(rows) if names is None else names
-    writer = csv.DictWriter(written, chosen, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(map(_as_cell, chosen))
+    writer.writerows([_as_cell(row.get(name)) for name in chosen] for row in rows)
     return written.getvalue()
+
+
+def _as_cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def table(rows: Sequence[Mapping[str, object]], caption: str, max_rows: int = MAX_HTML_ROWS) -> Markup:

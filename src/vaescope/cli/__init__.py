@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import warnings
+from typing import TextIO
 
 import typer
 from typer import Option
 
 from vaescope.cli import diagnose, fit, fondue, reproduce, runs, sweep, variants
 from vaescope.errors import VaescopeError
+from vaescope.terminal import print_line, print_warning
 
 app = typer.Typer(
     name="vaescope",
@@ -39,24 +43,45 @@ def options(
     if version:
         from vaescope import __version__
 
-        print(f"vaescope {__version__}")
+        print_line(f"vaescope {__version__}")
         raise typer.Exit
 
 
-INTERRUPTED = 130  # exit code of an interrupted command
+FAILED, INTERRUPTED = 2, 130  # exit codes
+UNREAD = 1  # the exit code when the reader of a pipe left; of typer, too
+# Without the name of a file, these are errors of the stream that is printed to.
+OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def main() -> None:
     """Run a command; wrong input prints one sentence and exits with code 2, a warning prints one sentence."""
-    warnings.showwarning = lambda message, *where, **more: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = print_warning
+    # A closed stream is None. Its number must not become that of a file, into which libraries in C would print.
+    sys.stdout, sys.stderr = (stream or _dropped() for stream in (sys.stdout, sys.stderr))
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # while an error can be told
     except VaescopeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        print_line(f"error: {error}", sys.stderr)
+        sys.exit(FAILED)
+    except OSError as error:
+        if error.filename is not None or error.errno not in OUTPUT_ERRORS:
+            raise
+        sys.stdout = _dropped()
+        if error.errno == errno.EPIPE:
+            sys.exit(UNREAD)
+        print_line(f"error: the output cannot be written ({error.strerror}).", sys.stderr)
+        sys.exit(FAILED)
     except (KeyboardInterrupt, SystemExit) as end:
         # Typer may turn an interrupt into an exit code first.
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
-        print("Interrupted. Finished work is kept; run the same command to resume.", file=sys.stderr)
+        print_line("Interrupted. Finished work is kept; run the same command to resume.", sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def _dropped() -> TextIO:
+    """A stream that nothing comes out of."""
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

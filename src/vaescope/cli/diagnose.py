@@ -9,7 +9,8 @@ from typer import Argument, Option
 
 from vaescope.cli import options
 from vaescope.cli.options import names
-from vaescope.cli.output import check_file, print_json, print_rows, print_table
+from vaescope.cli.output import check_file, print_json, print_rows, print_styled, print_table
+from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,17 +86,11 @@ def _scored(score: Score) -> list[object]:
 
 def print_cards(verdict: str, cards: Sequence[Card]) -> None:
     """Print the verdict, and a paragraph for each card."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(verdict, style="bold"))
+    print_styled((verdict, "bold"))
     for card in cards:
-        console.print(
-            Text.assemble((f"{card.status:>14}  ", COLOURS[card.status]), (f"{card.title}. ", "bold"), card.meaning)
-        )
+        print_styled((f"{card.status:>14}  ", COLOURS[card.status]), (f"{card.title}. ", "bold"), (card.meaning, ""))
         if card.advice:
-            console.print(Text(f"{'':16}{card.advice}", style="italic"))
+            print_styled((f"{'':16}{card.advice}", "italic"))
 
 
 def compare(
@@ -135,7 +130,7 @@ def compare(
             title=f"Compared with the layers of {found.names[1]}",
         )
     if plot is not None:
-        print(f"plot: {plot}")
+        print_line(f"plot: {plot}")
 
 
 def _matrix_rows(names: Sequence[str], matrix: np.ndarray) -> list[list[str]]:
@@ -173,4 +168,4 @@ def report(
     if json:
         print_json({"path": str(path), "bytes": size})
         return
-    print(f"{path} ({size / 1e6:.1f} MB): open it in a browser")
+    print_line(f"{path} ({size / 1e6:.1f} MB): open it in a browser")

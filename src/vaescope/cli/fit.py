@@ -13,6 +13,7 @@ from vaescope.cli.options import numbers
 from vaescope.cli.output import Row, print_json, print_rows, print_runs, print_table, runs_option
 from vaescope.errors import ConfigurationError
 from vaescope.tables import columns_of
+from vaescope.terminal import print_line
 
 
 def datasets(json: options.Json = False) -> None:
@@ -89,4 +90,4 @@ def _print_fit(rows: list[Row], runs: str) -> None:
         varying = [name for name in columns_of(rows) if len({row.get(name) for row in rows}) > 1]
         names = [name for name in varying if name != "train_gradient_norm"]
         print_runs(rows, names, Path(runs), "`vaescope runs --csv FILE` writes all")
-    print(f"saved in {runs}/; see `vaescope runs show {rows[0]['id']}{runs_option(runs)}`")
+    print_line(f"saved in {runs}/; see `vaescope runs show {rows[0]['id']}{runs_option(runs)}`")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from vaescope.cli import options
-from vaescope.cli.output import check_file, print_json, print_rows
+from vaescope.cli.output import check_file, print_json, print_rows, print_styled
 from vaescope.cli.variants import choices
 from vaescope.errors import ConfigurationError
 from vaescope.tables import columns_of
+from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
     from vaescope.sizing import Elbow, Fondue
@@ -105,27 +106,23 @@ def fondue(
         return
     _print_fondue(found, checked)
     if plot is not None:
-        print(f"plot: {plot}")
+        print_line(f"plot: {plot}")
     if over == "latents" and found.latents:
         words = ["vaescope fit", shlex.quote(data), f"--latents {found.latents}", *_fit_options(training, beta)]
-        print(f"train it with `{' '.join(words)}`")
+        print_line(f"train it with `{' '.join(words)}`")
 
 
 def _print_fondue(found: Fondue, checked: Elbow | None) -> None:
     """Print the answer, the gaps as bars, and the elbow."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(found.summary(), style="bold"))
+    print_styled((found.summary(), "bold"))
     if found.dimension is not None:
-        console.print(f"Intrinsic dimension of the data: {found.dimension:.3g}; the search started at {found.start:g}.")
+        print_line(f"Intrinsic dimension of the data: {found.dimension:.3g}; the search started at {found.start:g}.")
     for line, style in _bars(found):
-        console.print(Text(line, style=style))
+        print_styled((line, style))
     if len(found.answers) > 1:
         print_rows(found.rows())
     if checked is not None:
-        console.print(Text(checked.summary(), style="bold"))
+        print_styled((checked.summary(), "bold"))
         rows = checked.rows()
         names = [name for name in columns_of(rows) if any(row.get(name) is not None for row in rows)]
         print_rows(rows, names)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vaescope.cli.variants import MANIFEST_FILE, KindTable, VariantRow
+from vaescope.files import write_text
 from vaescope.registry import Registry, Variant
 
 ROOT = Path(__file__).parents[3]
@@ -76,7 +77,7 @@ def stale(manifest: Manifest, *, write: bool) -> list[Path]:
     wanted |= {file: with_tables(file.read_text(encoding="utf-8"), manifest) for file in DOCUMENTS if file.is_file()}
     found = [file for file, text in wanted.items() if not file.is_file() or file.read_text(encoding="utf-8") != text]
     for file in found if write else ():
-        file.write_text(wanted[file], encoding="utf-8")
+        write_text(file, wanted[file])
     return found
 
 

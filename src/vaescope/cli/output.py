@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from vaescope.checks import without_infinities
-from vaescope.errors import ConfigurationError
+from vaescope.files import check_writable, write_text
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.tables import columns_of, csv_text, text
+from vaescope.terminal import print_line, printable
 
 PIPE_WIDTH = 100_000  # characters; wider than any table
 MAX_UNBROKEN_WORD = 24  # characters; longer words, such as paths, continue on the next line
@@ -38,6 +38,15 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return float(value) if isinstance(value, Decimal) else value
+
+
+def print_styled(*pieces: tuple[str, str]) -> None:
+    """Print a paragraph of (text, style) pieces; only a terminal shows the styles."""
+    from rich.console import Console
+    from rich.text import Text
+
+    words = Text.assemble(*((printable(text), style) for text, style in pieces))
+    Console(highlight=False, soft_wrap=True).print(words)
 
 
 def print_rows(
@@ -71,11 +80,12 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
-    names, cells = [str(column) for column in columns], [[text(value) for value in row] for row in rows]
+    names = [printable(str(column)) for column in columns]
+    cells = [[printable(text(value)) for value in row] for row in rows]
     on_terminal = sys.stdout.isatty()
     # Brackets and colons in the user's own words are not markup.
     console = Console(width=None if on_terminal else PIPE_WIDTH, markup=False, emoji=False, highlight=False)
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=None if title is None else printable(title), title_justify="left", header_style="bold")
     shown: Sequence[int] = range(len(names))
     if on_terminal:
         order = sorted(shown, key=lambda place: [*first, *names].index(names[place]))
@@ -94,7 +104,7 @@ def print_table(
     console.print(table)
     left_out = len(names) - len(shown)
     if left_out:
-        print(f"{left_out} {'column' if left_out == 1 else 'columns'} not shown: {more}")
+        print_line(f"{left_out} {'column' if left_out == 1 else 'columns'} not shown: {more}")
 
 
 @dataclass(frozen=True)
@@ -189,30 +199,11 @@ def runs_option(folder: str) -> str:
 
 
 def check_file(path: str | None) -> None:
-    """Raise an error if the file cannot be written, before hours of work are lost; leaves nothing behind."""
-    if path is None:
-        return
-    file = Path(path)
-    try:
-        if not file.absolute().parent.is_dir():
-            raise ConfigurationError(f"{path!r} must be in an existing folder. Create the folder first.")
-        if not os.path.lexists(file):
-            file.open("xb").close()
-            file.unlink()
-        elif file.is_file() or file.is_dir():
-            # Other kinds, such as pipes, would take opening and closing for their whole content.
-            file.open("ab").close()
-    except OSError as error:
-        raise _unwritable(file, error) from error
+    """Raise an error if a file that was asked for cannot be written."""
+    if path is not None:
+        check_writable(Path(path))
 
 
 def write_csv(rows: Sequence[Mapping[str, object]], names: Sequence[str], file: Path) -> None:
     """Write the named columns of the rows to a CSV file."""
-    try:
-        file.write_text(csv_text(rows, names), encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(file, error) from error
-
-
-def _unwritable(file: Path, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"{str(file)!r} cannot be written ({error.strerror}). Choose another file.")
+    write_text(file, csv_text(rows, names))

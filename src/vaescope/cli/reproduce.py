@@ -16,6 +16,7 @@ from vaescope.cli.output import print_json, print_rows
 from vaescope.cli.sweep import engine_options
 from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
+from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
     from vaescope.studies import Reproduction, StudyPlan
@@ -125,7 +126,7 @@ def reproduce(
         if json and printed:
             print_json(printed)
     for study in unfinished:
-        print(f"unfinished: {study}", file=sys.stderr)
+        print_line(f"unfinished: {study}", sys.stderr)
     if unfinished:
         raise typer.Exit(UNFINISHED)
 
@@ -152,7 +153,7 @@ def _print_plans(plans: list[StudyPlan], json: bool) -> None:
     for plan in plans:
         if plan.pieces:
             print_rows(plan.rows(), title=plan.study)
-        print(f"{plan.summary()}.")
+        print_line(f"{plan.summary()}.")
 
 
 def _print_study(found: Reproduction, files: dict[str, str]) -> None:
@@ -162,8 +163,8 @@ def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     if rows:
         print_rows(rows[:MAX_SHOWN_ROWS], title=found.study.name)
     if len(rows) > MAX_SHOWN_ROWS:
-        print(f"{len(rows) - MAX_SHOWN_ROWS} more rows are in {files['csv']}")
-    print(f"{found.summary()}.")
+        print_line(f"{len(rows) - MAX_SHOWN_ROWS} more rows are in {files['csv']}")
+    print_line(f"{found.summary()}.")
     for note in found.findings.notes:
-        print(f"note: {note}")
-    print(f"written: {', '.join(files.values())}")
+        print_line(f"note: {note}")
+    print_line(f"written: {', '.join(files.values())}")

@@ -26,6 +26,7 @@ from vaescope.cli.output import (
 )
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.tables import columns_of
+from vaescope.terminal import print_line
 
 MAX_PRINTED_ROWS = 40
 KEEP = "Latents to keep: used (all but passive), active (all but passive and mixed), or numbers such as 0,3,5."
@@ -81,13 +82,13 @@ def runs(
     if json:
         print_json([{name: row[name] for name in names if name in row} for row in found[:limit]])
     elif files:
-        print(f"{len(found[:limit])} runs written to {' and '.join(str(file) for file, _ in files)}")
+        print_line(f"{len(found[:limit])} runs written to {' and '.join(str(file) for file, _ in files)}")
     else:
         _print_searches(Path(folder))
         if not rows:
-            print(f"No runs in {folder}. Train one with `vaescope fit dsprites-small --steps 200`")
+            print_line(f"No runs in {folder}. Train one with `vaescope fit dsprites-small --steps 200`")
         elif not found:
-            print(f"No runs match ({len(rows)} in {folder}).")
+            print_line(f"No runs match ({len(rows)} in {folder}).")
         else:
             most = len(found) if everything else MAX_PRINTED_ROWS if limit is None else limit
             _print_found(found, None if columns is None else names, Path(folder), most)
@@ -145,7 +146,7 @@ def _print_searches(folder: Path) -> None:
         from vaescope.sizing.store import load_results
 
         for search in load_results(folder):
-            print(search["summary"])
+            print_line(search["summary"])
 
 
 def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: int) -> None:
@@ -159,7 +160,7 @@ def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: 
     else:
         print_rows(found[:most], asked, more=more)
     if len(found) > most:
-        print(f"{len(found) - most} more of {len(found)}: --all shows them, --where filters, --csv writes all")
+        print_line(f"{len(found) - most} more of {len(found)}: --all shows them, --where filters, --csv writes all")
 
 
 @app.command()
@@ -181,19 +182,20 @@ def show(
     print_table(["", found.id], {**summary(found), **reason, **measurements}.items())
     history = [row for row in found.history if row["split"] == "test"] or found.history
     print_rows(history, title="history")
-    print(f"folder {found.path}")
+    print_line(f"folder {found.path}")
 
 
 @app.command()
 def sql(
     query: Annotated[str, Argument(help="SQL over the tables `runs` and `history`.")],
+    timeout: Annotated[float, Option(help="Maximum number of seconds of the query.")] = 60,
     folder: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
     """Query runs with SQL, for example: SELECT latents, avg(test_loss) FROM runs GROUP BY latents"""
     from vaescope.runs.queries import query as run_query
 
-    names, rows = run_query(Path(folder), query)
+    names, rows = run_query(Path(folder), query, timeout)
     if json:
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
@@ -227,10 +229,10 @@ def prune(
     if json:
         print_json(found.plain())
         return
-    print(found.summary())
+    print_line(found.summary())
     print_rows(found.rows())
     where = runs_option(str(found.run.path.parent))
-    print(f"saved in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
+    print_line(f"saved in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
 
 
 def export(
@@ -255,9 +257,9 @@ def export(
     if json:
         print_json(found.plain())
         return
-    print(found.summary())
+    print_line(found.summary())
     print_rows(found.rows())
     first = found.files[-1]
     given = ", ".join(f"{name!r}: {name}" for name in first.inputs)
-    print(f"use them with `onnxruntime.InferenceSession({str(first.path)!r}).run(None, {{{given}}})`")
-    print(f"see the run with `vaescope report {found.run.path}`")
+    print_line(f"use them with `onnxruntime.InferenceSession({str(first.path)!r}).run(None, {{{given}}})`")
+    print_line(f"see the run with `vaescope report {found.run.path}`")

@@ -22,6 +22,7 @@ from vaescope.cli.output import (
 )
 from vaescope.errors import ConfigurationError
 from vaescope.tables import columns_of
+from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
     from vaescope.sweeps.run import SweepPlan
@@ -72,8 +73,8 @@ def _print_plan(planned: SweepPlan, json: bool) -> None:
         return
     print_rows(rows[:MAX_PRINTED_ROWS], more="--json has all")
     if len(rows) > MAX_PRINTED_ROWS:
-        print(f"{len(rows) - MAX_PRINTED_ROWS} more of {len(rows)} jobs: --json has all")
-    print(planned.summary())
+        print_line(f"{len(rows) - MAX_PRINTED_ROWS} more of {len(rows)} jobs: --json has all")
+    print_line(planned.summary())
 
 
 def _print_sweep(rows: list[Row], runs: str) -> None:
@@ -84,8 +85,8 @@ def _print_sweep(rows: list[Row], runs: str) -> None:
     more = f", {len(rows) - MAX_PRINTED_ROWS} of them not shown" if len(rows) > MAX_PRINTED_ROWS else ""
     failed = [str(row["id"]) for row in rows if row["status"] == FAILED]
     if failed:
-        print(f"{len(failed)} failed; see failure.json in their folders: {', '.join(failed)}")
-    print(f'{len(rows)} runs{more}; query them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
+        print_line(f"{len(failed)} failed; see failure.json in their folders: {', '.join(failed)}")
+    print_line(f'{len(rows)} runs{more}; query them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
 
 
 def _printed_columns(rows: list[Row], runs: Path) -> list[str]:

@@ -14,6 +14,7 @@ from vaescope.reporting import page
 from vaescope.studies.pages.page import rows_for_people
 from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of, text
+from vaescope.terminal import print_line, printable
 
 INDEX = "README.md"
 SHOWN = 120  # rows that a page shows; its JSON has all
@@ -134,8 +135,8 @@ def main() -> None:
     try:
         written = write_pages(sys.argv[1])
     except VaescopeError as error:
-        sys.exit(f"error: {error}")
-    print("\n".join(map(str, written)))
+        sys.exit(printable(f"error: {error}"))
+    print_line("\n".join(map(str, written)))
 
 
 if __name__ == "__main__":

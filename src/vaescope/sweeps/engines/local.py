@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -21,6 +20,7 @@ import torch
 from vaescope.checks import whole_number
 from vaescope.errors import BusyError, ConfigurationError, RunError
 from vaescope.sweeps.jobs import EngineOptions, Job, run_job, run_job_when_free
+from vaescope.terminal import print_warning
 
 STOP_SECONDS = 30.0  # for a process to write its checkpoint
 
@@ -105,8 +105,7 @@ def _start_worker(parent: Connection) -> None:
 
     The pipe ends when the parent stops or is killed; without it, its processes would keep training and hold locks.
     """
-    # The source line of a warning in another process helps nobody.
-    warnings.showwarning = lambda message, *where, **more: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = print_warning
     # Ctrl-C reaches every process of a terminal at once; the parent passes it on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -1,0 +1,33 @@
+"""What is printed cannot steer the terminal."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from vaescope.terminal import print_line, print_warning, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü 語 █ 🙂", "plain ü 語 █ 🙂"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("\x1b[31mred\x1b]0;title\x07", "\\x1b[31mred\\x1b]0;title\\x07"),
+        ("over\rwritten\x08\x7f", "over\\rwritten\\x08\\x7f"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        (os.fsdecode(b"caf\xe9"), "caf\\udce9"),
+    ],
+)
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_lines_and_warnings_are_printed_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line("a\x1b[2J")
+    print_warning(UserWarning("b\x1b[2J"), UserWarning, "file.py", 3)
+    captured = capsys.readouterr()
+    assert captured.out == "a\\x1b[2J\n"
+    assert captured.err == "warning: b\\x1b[2J\n"
