@@ -21,7 +21,7 @@ import pytest
 import vaescope
 from vaescope import __version__
 from vaescope.errors import RunError
-from vaescope.runs.folders import locked
+from vaescope.runs.folders import locked, sweep_marker
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import RESULTS_FILE, STATE_FILE
 from vaescope.runs.run import Run
@@ -198,6 +198,54 @@ def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:
     for wrong in (address, "nonsense", "host:port"):
         with pytest.raises(RunError, match=f"address '{wrong}'"):
             list(run_on_ray(swept(), EngineOptions(tmp_path, address=wrong)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_is_no_cluster_is_named_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vaescope.sweeps.engines.ray.CONNECT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer() -> None:
+            connection, _ = other.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer).start()
+        for server in (silent, other):
+            address = f"127.0.0.1:{server.getsockname()[1]}"
+            began = time.monotonic()
+            with pytest.raises(RunError, match=f"address '{address}'"):
+                list(run_on_ray(swept(), EngineOptions(tmp_path, address=address)))
+            assert time.monotonic() - began < 20
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(RunError, match="no Ray cluster can be reached"):
+            list(run_on_ray(swept(), EngineOptions(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_that_no_machine_has_is_named(tmp_path: Path) -> None:
+    for wrong in ("127.0.0.1:99999", f"127.0.0.1:{'9' * 5000}", f"{'h' * 5000}:1"):
+        with pytest.raises(RunError, match="no Ray cluster can be reached"):
+            list(run_on_ray(swept(), EngineOptions(tmp_path, address=wrong)))
+
+
+def test_the_marker_of_a_killed_sweep_is_removed_by_the_next(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib; from vaescope.runs.folders import sweep_marker\n"
+        "with sweep_marker(pathlib.Path(sys.argv[1])): print(flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(vaescope.__file__).parents[1])}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        (left,) = tmp_path.iterdir()
+        with sweep_marker(tmp_path) as running:
+            assert set(tmp_path.iterdir()) == {left, running}
+            killed.kill()
+            killed.wait()
+            with sweep_marker(tmp_path) as second:
+                assert set(tmp_path.iterdir()) == {running, second}
     assert list(tmp_path.iterdir()) == []
 
 

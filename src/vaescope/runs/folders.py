@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,6 +14,7 @@ from vaescope.runs.record import COMPLETE, RUN_FILE
 
 # Next to the runs: one folder for each ensemble, with the ids of its members in the order in which its rows count them.
 ENSEMBLES, MEMBERS_FILE, DELETED_PREFIX = ".ensembles", "members.json", ".gone-"
+SWEEP_PREFIX = ".sweep-"  # of the file that marks a running sweep
 
 
 @contextmanager
@@ -47,6 +49,23 @@ def _not_writable(path: Path, error: OSError) -> RunError:
         f"{path} must be a folder that can be written to ({error.strerror}). Free some space, or choose another folder "
         "for runs."
     )
+
+
+@contextmanager
+def sweep_marker(runs: Path) -> Iterator[Path]:
+    """A locked file by which other machines know that they share the folder of runs; removes those of killed sweeps."""
+    from filelock import FileLock, Timeout
+
+    for left in runs.glob(f"{SWEEP_PREFIX}????????"):
+        # Its sweep is running, or it is another user's.
+        with suppress(Timeout, PermissionError), FileLock(left).acquire(timeout=0):
+            left.unlink(missing_ok=True)
+    marker = runs / f"{SWEEP_PREFIX}{secrets.token_hex(4)}"
+    try:
+        with FileLock(marker):
+            yield marker
+    finally:
+        marker.unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -7,7 +7,6 @@ import logging
 import os
 import platform
 import socket
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +15,16 @@ from types import ModuleType
 import torch
 
 from vaescope import __version__
-from vaescope.errors import ConfigurationError, RunError, VaescopeError
-from vaescope.runs.folders import make_folder
+from vaescope.errors import ConfigurationError, RunError, VaescopeError, quoted
+from vaescope.runs.folders import make_folder, sweep_marker
 from vaescope.sweeps.jobs import EngineOptions, Job, run_job_when_free
 
 MAX_RETRIES = 5  # of a job whose worker or node died
 LOCK_SECONDS = 120.0  # until a process that lost its cluster has ended and released its locks
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 10.0  # to connect, and then to answer
+MAX_PORT = 65_535
+# How a client opens a connection (RFC 9113, section 3.4), and the type of the frame that answers it.
+HTTP2_PREFACE, HTTP2_SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", b"\4"
 STOP_SECONDS = 30.0  # for a cancelled task to write its checkpoint
 
 
@@ -38,13 +40,13 @@ def run_on_ray(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
     kind = torch.device(options.device).type
     options = replace(options, runs=Path(options.runs).absolute(), device=kind)
     make_folder(options.runs)
-    with _connected(options.address) as ray, tempfile.NamedTemporaryFile(dir=options.runs, prefix=".sweep-") as marker:
+    with _connected(options.address) as ray, sweep_marker(options.runs) as marker:
         # Ray would wait for a GPU forever.
         if kind == "cuda" and ray.cluster_resources().get("GPU", 0) < 1:
             raise RunError(
                 "a node of the cluster must have a GPU for the device 'cuda', none has. Use the device 'cpu'."
             )
-        node = NodeRequirements(Path(marker.name), Path.cwd(), __version__)
+        node = NodeRequirements(marker, Path.cwd(), __version__)
         run = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=MAX_RETRIES)(run_job_on_node)
         waiting = {run.remote(job, options, node): job for job in jobs}
         try:
@@ -59,7 +61,7 @@ def run_on_ray(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
 
 @dataclass(frozen=True)
 class NodeRequirements:
-    """What a node must have: a version, and a marker file that the folder of runs holds while the sweep runs.
+    """What a node must have: a version, and a marker that the folder of runs holds while the sweep runs.
 
     Relative paths of data start from `working_folder`.
     """
@@ -122,7 +124,7 @@ def _connected(address: str | None) -> Iterator[ModuleType]:
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise RunError(
-            f"no Ray cluster can be reached at the address {address!r} ({_first_line(error)}). Start one with "
+            f"no Ray cluster can be reached at the address {quoted(address)} ({_first_line(error)}). Start one with "
             "`ray start --head`, or give no address to use this machine."
         ) from error
     try:
@@ -132,13 +134,21 @@ def _connected(address: str | None) -> Iterator[ModuleType]:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Ray would try for minutes to reach a host that does not answer."""
+    """Raise an error unless a server for HTTP/2, as Ray is one, answers; Ray would try for minutes to reach another."""
+    address = os.environ.get("RAY_ADDRESS") if address is None else address
     if address is None or "://" in address or ":" not in address:
         return
     host, _, port = address.rpartition(":")
-    if not port.isdecimal():
-        raise ValueError("the port must be a whole number")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    if not port.isdecimal() or int(port) > MAX_PORT:
+        raise ValueError(f"the port must be a whole number of at most {MAX_PORT}")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS) as connection:
+        if os.environ.get("RAY_USE_TLS", "0") != "0":
+            return  # its answer is encrypted
+        connection.sendall(HTTP2_PREFACE)
+        with connection.makefile("rb") as answer:
+            # The first frame of a server holds its settings: three bytes of length, then the type.
+            if answer.read(4)[3:] != HTTP2_SETTINGS:
+                raise ValueError("another kind of server answers there")
 
 
 def _as_completed(ray: ModuleType, waiting: dict[object, Job]) -> Iterator[Job]:
