@@ -177,8 +177,8 @@ def _missing(subject: Subject, diagnosis: Diagnosis, searches: Sequence[Fondue])
     if subject.items is None:
         reasons["Pictures"] = "only codes were given, not the items they belong to."
     if subject.run is not None and not searches:
-        source = subject.run.provenance.source or subject.run.configuration.data["name"]
-        command = f"vaescope fondue {shlex.quote(str(source))}"
+        # Not the source: a path may have bytes that no page can hold.
+        command = f"vaescope fondue {shlex.quote(subject.run.configuration.data['name'])}"
         reasons["FONDUE"] = f"this folder has no search on these data; `{command}` runs one."
     return reasons
 
