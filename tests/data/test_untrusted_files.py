@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from vaescope.codes import Representation, read_codes
-from vaescope.data import images, open_dataset
+from vaescope.data import files, images, open_dataset
 from vaescope.data.conditions import condition_table, condition_width
 from vaescope.data.public.matrices import parse_idx
 from vaescope.errors import DataError, UnknownNameError
@@ -237,20 +238,18 @@ def test_an_image_of_too_many_pixels_is_refused(tmp_path: Path, monkeypatch: pyt
 def test_large_images_are_decoded_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         Image.fromarray(np.full((13, 13), 10 * number, np.uint8)).save(tmp_path / f"{number:02}.png")
-    monkeypatch.setattr(images, "LARGE_PIXELS", 100)
-    flattened, running, most = images._flattened, threading.Semaphore(0), []
+    Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / "small.png")
+    monkeypatch.setattr(files, "LARGE_PIXELS", 100)
+    flattened, decoded = images._flattened, []
 
     def watched(image: Image.Image) -> Image.Image:
-        running.release()
-        most.append(running._value)
-        found = flattened(image)
-        running.acquire()
-        return found
+        decoded.append((image.size, threading.current_thread() is threading.main_thread()))
+        return flattened(image)
 
     monkeypatch.setattr(images, "_flattened", watched)
     dataset = open_dataset(tmp_path, size=4)
-    assert most == [1] * 20
-    assert dataset.shape == (1, 4, 4)
+    assert decoded == [((3, 3), False)] + [((13, 13), True)] * 20
+    np.testing.assert_allclose(dataset.batch(torch.arange(21))[:, 0, 0, 0], [*(np.arange(20) / 25.5), 0], atol=1e-6)
 
 
 def test_a_huge_jpeg_is_shrunk_while_it_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
@@ -19,6 +20,7 @@ from vaescope.errors import DataError
 from vaescope.progress import track
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+LARGE_PIXELS = 2**25  # images with more pixels are decoded one at a time
 DATA_KEYS = ("images", "imgs", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y")
 FACTOR_KEYS = ("factors", "latents_classes")
@@ -128,11 +130,16 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
     shape = (len(paths), 3 if colour else 1, *height_and_width(size))
     pixels = np.empty(shape, np.uint8)
 
-    def read(position: int) -> None:
-        pixels[position] = read_image(paths[position], colour=bool(colour), size=size)
+    def read(position: int, max_pixels: float = LARGE_PIXELS) -> bool:
+        image = read_image(paths[position], colour=bool(colour), size=size, max_pixels=max_pixels)
+        if image is not None:
+            pixels[position] = image
+        return image is not None
 
-    for _ in _map_in_threads(read, range(len(paths)), f"reading {path}"):
-        pass
+    # Large images come last and one at a time, because each thread keeps the memory of the largest that it decoded.
+    was_read = list(_map_in_threads(read, range(len(paths)), f"reading {path}"))
+    for position in [position for position, done in enumerate(was_read) if not done]:
+        read(position, math.inf)
     return from_array(pixels, str(path), labels=labels)
 
 

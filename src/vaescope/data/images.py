@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -21,9 +21,7 @@ GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L"
 CAMERA_FORMATS = frozenset({"JPEG", "MPO"})
 EXIF_ORIENTATION = 0x0112
 
-LARGE_PIXELS = 2**25  # images with more pixels are decoded one at a time
 HUGE_PIXELS = 2**27  # JPEGs with more pixels are shrunk while they are decoded, if they are resized
-_one_large_image = Lock()
 
 Size = int | tuple[int, int]
 
@@ -43,12 +41,17 @@ def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
     return resized
 
 
-def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndarray:
-    """An image file as channels x height x width, upright, with transparent pixels black."""
+def read_image(
+    path: Path, *, colour: bool, size: Size | None = None, max_pixels: float = math.inf
+) -> np.ndarray | None:
+    """An image file as channels x height x width, upright, with transparent pixels black; None above `max_pixels`."""
     target = None if size is None else height_and_width(size)
     mode = "RGB" if colour else "L"
-    with open_image(path) as image, _one_large_image if _pixels(image) > LARGE_PIXELS else nullcontext():
-        if target is not None and _pixels(image) > HUGE_PIXELS:
+    with open_image(path) as image:
+        pixels = image.width * image.height
+        if pixels > max_pixels:
+            return None
+        if target is not None and pixels > HUGE_PIXELS:
             image.draft(None, (2 * max(target), 2 * max(target)))
         image.load()
         upright = ImageOps.exif_transpose(image) if image.format in CAMERA_FORMATS else image
@@ -56,8 +59,8 @@ def read_image(path: Path, *, colour: bool, size: Size | None = None) -> np.ndar
         flat = flat if flat.mode == mode else flat.convert(mode)
         if target is not None and flat.size != target[::-1]:
             flat = flat.resize(target[::-1], Image.Resampling.BILINEAR)
-        pixels = np.asarray(flat)
-    return np.ascontiguousarray(np.moveaxis(pixels, -1, 0)) if colour else pixels[None]
+        values = np.asarray(flat)
+    return np.ascontiguousarray(np.moveaxis(values, -1, 0)) if colour else values[None]
 
 
 def probe_image(path: Path) -> tuple[bool, tuple[int, int]]:
@@ -83,10 +86,6 @@ def open_image(path: Path, content: bytes | None = None) -> Iterator[Image.Image
     errors, file = (reading, path) if content is None else (parsing, io.BytesIO(content))
     with errors(path, what, Image.DecompressionBombError), Image.open(file, formats=FORMATS) as image:
         yield image
-
-
-def _pixels(image: Image.Image) -> int:
-    return image.width * image.height
 
 
 def _flattened(image: Image.Image) -> Image.Image:
