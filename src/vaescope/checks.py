@@ -8,6 +8,8 @@ from typing import Any, TypeGuard
 
 from vaescope.errors import ConfigurationError
 
+MAX_SEED = 2**63 - 1  # seeds of random numbers are 64-bit integers
+
 
 def is_whole(value: object, low: int, high: float = math.inf) -> TypeGuard[int]:
     """Whether a value is an integer from `low` to `high`, of Python or numpy; booleans are not."""
@@ -20,6 +22,11 @@ def whole_number(name: str, value: object, low: int, high: int | None = None) ->
         bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}.")
     return int(value)
+
+
+def random_seed(value: object) -> int:
+    """The value of an argument `seed` as an int, or a `ConfigurationError`."""
+    return whole_number("seed", value, 0, MAX_SEED)
 
 
 def finite_number(name: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf) -> float:

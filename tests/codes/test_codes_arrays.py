@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from vaescope.codes.arrays import as_array, as_numpy, as_table, as_tensor, check_finite
+from vaescope.codes.arrays import as_array, as_numpy, as_table, as_tensor, check_finite, column_names
 from vaescope.errors import DataError
 
 ROWS = np.arange(12.0).reshape(4, 3)
@@ -24,6 +25,8 @@ KINDS: dict[str, Any] = {
     "columns first": np.asfortranarray(ROWS),
     "foreign byte order": ROWS.astype(">f8"),
     "long doubles": ROWS.astype(np.longdouble),
+    "objects": ROWS.astype(object),
+    "a list of arrays": list(ROWS),
     "reversed rows": ROWS[::-1].copy()[::-1],
     "gradient": torch.from_numpy(ROWS).requires_grad_(),
     "bfloat16": torch.from_numpy(ROWS).bfloat16(),
@@ -63,11 +66,14 @@ BAD: dict[str, tuple[Any, str]] = {
     "text": (np.array([["a"]]), "x .*real.* <U1"),
     "complex": (ROWS * 1j, "x .*real.* complex128"),
     "complex tensor": (torch.zeros(2, 2, dtype=torch.complex64), "x .*real.*complex64"),
-    "booleans": (ROWS > 0, "x .*real.* bool"),
-    "objects": (None, "x .*real.* object"),
+    "objects": (None, "x .*real.* NoneType"),
+    "objects in an array": (np.array([[1.0, None]]), "x .*real.* object"),
+    "sparse tensor": (torch.from_numpy(ROWS).to_sparse(), "x .*dense.*sparse"),
+    "meta tensor": (torch.from_numpy(ROWS).to("meta"), "x .*dense.*meta"),
+    "text in lists": ([["a", "b"]], "x .*real.* <U1"),
     "ragged lists": ([[1, 2], [3]], "x .*lengths"),
     "masked": (np.ma.masked_less(ROWS, 3), "x .*masked"),
-    "one dimension": (ROWS[0], r"x .*items x latents.* \(3,\)"),
+    "one dimension": (ROWS[0], r"x .*items x latents.* \(3,\).*items x 1"),
     "no columns": (ROWS[:, :0], r"\(4, 0\)"),
     "no rows": (ROWS[:0], r"\(0, 3\)"),
     "nan": (np.where(ROWS == 7, np.nan, ROWS), "x .*finite, got nan for item 2, latent 1"),
@@ -81,9 +87,19 @@ def test_what_is_not_a_finite_table_is_refused(values: Any, facts: str) -> None:
         as_table(values, "x")
 
 
-def test_booleans_count_as_numbers_on_request() -> None:
-    assert as_numpy(ROWS > 0, "x", booleans=True).dtype == bool
-    assert as_tensor(torch.from_numpy(ROWS) > 0, "x", booleans=True).dtype == torch.bool
+def test_booleans_count_as_numbers() -> None:
+    assert as_numpy(ROWS > 0, "x").dtype == bool
+    assert as_tensor(torch.from_numpy(ROWS) > 0, "x").dtype == torch.bool
+    assert as_table(ROWS > 0, "x").dtype == torch.float64
+
+
+def test_names_of_columns_are_those_of_a_data_frame() -> None:
+    @dataclass
+    class Frame:
+        columns: list[object]
+
+    assert column_names(Frame(["shape", 2])) == ("shape", "2")
+    assert column_names(ROWS) is column_names(torch.from_numpy(ROWS)) is None
 
 
 def test_checks_of_a_table_are_optional() -> None:

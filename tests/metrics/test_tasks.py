@@ -219,7 +219,7 @@ def test_factors_that_cannot_be_learned_are_named() -> None:
     codes = mixed(factors)
     lone = factors.copy()
     lone[7, 2] = 9
-    with pytest.raises(DataError, match="class 5 of 'factor 2' has 1"):
+    with pytest.raises(DataError, match="class 9 of 'factor 2' has 1"):
         downstream_accuracy(codes, lone)
     for metric in (downstream_accuracy, sample_efficiency):
         with pytest.raises(DataError, match="'factor 0' is continuous"):

@@ -206,7 +206,6 @@ def with_value(value: float) -> np.ndarray:
         ((MEAN[:, 0], SAMPLE[:, 0]), r"mean .*table.* \(200,\)"),
         ((MEAN[:, :0], SAMPLE[:, :0]), r"mean .*table.* \(200, 0\)"),
         ((MEAN.astype(str), SAMPLE), "mean .*real.* <U"),
-        ((MEAN, torch.from_numpy(SAMPLE) > 0), "sample .*real.* torch.bool"),
         (MEAN, "pair.* got ndarray"),
         (torch.from_numpy(MEAN), "pair.* got Tensor"),
         ((MEAN, SAMPLE, SAMPLE), "pair.* got tuple"),

@@ -282,7 +282,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (None, {}, "codes .*pair.* got NoneType"),
     (([*GOOD.tolist()[:4], [1]], GOOD), {}, "mean must be a full table"),
     ((GOOD.astype(complex), GOOD), {}, "mean .*real.* complex128"),
-    ((GOOD, torch.ones(5, 2, dtype=torch.bool)), {}, "variance .*real.* torch.bool"),
+    ((GOOD, torch.ones(5, 2, dtype=torch.complex64)), {}, "variance .*real.* torch.complex64"),
     ((np.full((5, 2), "a"), GOOD), {}, "mean .*real.* <U1"),
     ((GOOD, GOOD), {"prior": GOOD}, "prior .*pair.* got ndarray"),
     ((GOOD, GOOD), {"prior": (GOOD[:3], GOOD)}, r"prior mean .*shape.* \(3, 2\)"),

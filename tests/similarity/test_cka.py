@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vaescope.errors import DataError
-from vaescope.similarity import MinibatchCKA, StreamedCKA, hsic, linear_cka
+from vaescope.errors import ConfigurationError, DataError
+from vaescope.similarity import MinibatchCKA, StreamedCKA, hsic, linear_cka, rbf_cka
 
 GENERATOR = np.random.default_rng(0)
 SHARED = GENERATOR.normal(size=(60, 4))
@@ -172,3 +172,30 @@ def test_too_few_items_for_an_unbiased_cka_are_named() -> None:
     lone[0] = 1.0
     with pytest.raises(DataError, match="positive HSIC of a"):
         linear_cka(lone, B[:6], unbiased=True)
+
+
+def reference_gaussian_kernel(a: np.ndarray, bandwidth: float) -> np.ndarray:
+    squares = ((a[:, None] - a[None]) ** 2).sum(2)
+    return np.asarray(np.exp(-squares / (2 * bandwidth**2 * np.median(squares))))
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, 1.0])
+@pytest.mark.parametrize(("a", "b"), [(A, B), (A, WIDE), (A[:, :1], B)])
+def test_rbf_cka_is_that_of_gaussian_kernels_of_the_median_distance(
+    a: np.ndarray, b: np.ndarray, bandwidth: float
+) -> None:
+    n = len(a)
+    centring = np.eye(n) - np.ones((n, n)) / n
+    k, m = (centring @ reference_gaussian_kernel(side, bandwidth) @ centring for side in (a, b))
+    expected = np.trace(k @ m) / math.sqrt(np.trace(k @ k) * np.trace(m @ m))
+    assert rbf_cka(a, b, bandwidth=bandwidth) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rbf_cka_is_invariant_to_rotation_and_scale_and_ends_in_the_linear_one() -> None:
+    turned = 3 * A @ np.linalg.qr(GENERATOR.normal(size=(9, 9)))[0] + 1
+    assert rbf_cka(A, turned) == pytest.approx(1, abs=1e-12)
+    assert rbf_cka(A, B, bandwidth=1e3) == pytest.approx(linear_cka(A, B), abs=1e-5)
+    with pytest.raises(ConfigurationError, match="bandwidth"):
+        rbf_cka(A, B, bandwidth=0)
+    with pytest.raises(DataError, match=r"b must have items that differ"):
+        rbf_cka(A, np.eye(60)[:, :1])

@@ -9,12 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import orthogonal_procrustes
+from scipy.linalg import orthogonal_procrustes, sqrtm
 from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr, spearmanr
 
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
-from vaescope.similarity import procrustes, rsa, svcca
+from vaescope.similarity import procrustes, pwcca, rsa, svcca
 
 GENERATOR = np.random.default_rng(0)
 SHARED = GENERATOR.normal(size=(50, 4))
@@ -46,6 +46,22 @@ def reference_svcca(a: np.ndarray, b: np.ndarray, variance: float) -> float:
             count += 1
         bases.append(np.linalg.qr(centred @ vectors[:, :count])[0])
     return float(np.linalg.svd(bases[0].T @ bases[1], compute_uv=False).mean())
+
+
+def reference_pwcca(a: np.ndarray, b: np.ndarray) -> float:
+    """Canonical directions from whitened covariances, weighted as in Morcos et al. (2018), section 2."""
+    x, y = a - a.mean(0), b - b.mean(0)
+    whiten_x, whiten_y = (np.linalg.inv(sqrtm(side.T @ side).real) for side in (x, y))
+    directions, correlations, _ = np.linalg.svd(whiten_x @ x.T @ y @ whiten_y, full_matrices=False)
+    variates = x @ whiten_x @ directions
+    weights = [sum(abs(float(variate @ feature)) for feature in x.T) for variate in variates.T]
+    return float(np.average(correlations, weights=weights))
+
+
+@pytest.mark.parametrize(("a", "b"), [(A, B), (B, A), (A[:, :1], B), (B, A[:, :2])])
+def test_pwcca_is_cca_weighted_by_what_directions_account_for(a: np.ndarray, b: np.ndarray) -> None:
+    assert pwcca(a, b) == pytest.approx(reference_pwcca(a, b), abs=1e-9)
+    assert pwcca(a, a) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("a", "b"), [(A, B), (B, A), (A, WIDE), (WIDE, B), (WIDE, WIDE**2), (A[:, :1], B)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,41 +20,79 @@ Array: TypeAlias = np.ndarray | Tensor
 TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
-def as_array(values: object, name: str, *, booleans: bool = False) -> Array:
-    """Real numbers as a numpy array or a torch tensor; nothing is copied and memory maps stay mapped.
+@runtime_checkable
+class Sparse(Protocol):
+    """A sparse matrix, such as those of scipy."""
+
+    def toarray(self) -> np.ndarray:
+        """All numbers, zeros included."""
+
+
+@runtime_checkable
+class DataFrame(Protocol):
+    """A table whose columns have names, such as those of pandas and polars."""
+
+    @property
+    def columns(self) -> Iterable[object]:
+        """The name of each column."""
+
+
+def as_array(values: object, name: str) -> Array:
+    """Real numbers or booleans as a numpy array or a torch tensor; nothing is copied and memory maps stay mapped.
 
     Args:
-        values: A tensor, an array of any library, or nested lists.
+        values: A tensor, an array or data frame of any library, or nested lists.
         name: The name of the values in error messages.
-        booleans: Whether booleans count as numbers.
     """
     if isinstance(values, Tensor):
-        array: Array = values.detach()
-        real = not values.is_complex() and (booleans or values.dtype != torch.bool)
-    elif isinstance(values, np.ma.MaskedArray):
+        return _dense(values, name)
+    parts = values if isinstance(values, list | tuple) else [values]
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
         raise DataError(f"{name} must hold known numbers, got a masked array. Fill in or drop the masked values.")
-    else:
-        try:
-            array = values if isinstance(values, np.memmap) else np.asarray(values)
-        except ValueError as error:
-            raise DataError(f"{name} must be a full table, got rows of different lengths.") from error
-        real = array.dtype.kind in ("biuf" if booleans else "iuf")
-    if not real:
-        raise DataError(f"{name} must hold real numbers, got type {array.dtype}. Convert it to a float type.")
+    if isinstance(values, Sparse):
+        raise DataError(f"{name} must be a dense array, got a {type(values).__name__}. Pass its toarray().")
+    try:
+        array = values if isinstance(values, np.memmap) else np.asarray(values)
+        if array.dtype == object:  # numbers in a nullable column, or in a list of lists that was made an array
+            array = np.asarray(array.tolist())
+    except (ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).rstrip(".")
+        raise DataError(
+            f"{name} must be a full table, with rows of equal lengths, but numpy cannot read it: {reason}."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        got = f"type {array.dtype}" if array.dtype != object or array.ndim else type(values).__name__
+        raise DataError(f"{name} must hold real numbers, got {got}. Pass an array of numbers.")
     return array
 
 
-def as_numpy(values: object, name: str, *, booleans: bool = False) -> np.ndarray:
+def _dense(values: Tensor, name: str) -> Tensor:
+    """The tensor without its gradient, or an error if its numbers are complex or not all in memory."""
+    if values.layout is not torch.strided or values.is_nested or values.is_meta:
+        kind = "nested" if values.is_nested else "meta" if values.is_meta else "sparse"
+        raise DataError(f"{name} must be a dense tensor that holds its numbers, got a {kind} one. Pass a dense copy.")
+    if values.is_complex() or values.is_quantized:
+        raise DataError(f"{name} must hold real numbers, got type {values.dtype}. Convert it to a float type.")
+    return values.detach()
+
+
+def column_names(values: object) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame; None for other values."""
+    return tuple(map(str, values.columns)) if isinstance(values, DataFrame) else None
+
+
+def as_numpy(values: object, name: str) -> np.ndarray:
     """Real numbers as a numpy array on the CPU, of the type they came in; memory maps stay mapped."""
-    array = as_array(values, name, booleans=booleans)
+    array = as_array(values, name)
     if isinstance(array, Tensor):
-        return (array.float() if array.dtype == torch.bfloat16 else array).cpu().numpy()
+        known = not array.is_floating_point() or str(array.dtype).removeprefix("torch.") in TORCH_TYPES
+        return (array if known else array.float()).cpu().numpy()
     return array
 
 
-def as_tensor(values: object, name: str, *, booleans: bool = False) -> Tensor:
+def as_tensor(values: object, name: str) -> Tensor:
     """Real numbers as a tensor on the device they are on, sharing their memory where torch can."""
-    array = as_array(values, name, booleans=booleans)
+    array = as_array(values, name)
     if isinstance(array, Tensor):
         return array
     if array.dtype.newbyteorder("=").name not in TORCH_TYPES:
@@ -80,7 +118,8 @@ def as_table(
     table = table if table.is_floating_point() else table.double()
     if table.ndim != 2 or 0 in table.shape:
         raise DataError(
-            f"{name} must be a table, items x {columns}, got the shape {tuple(table.shape)}. Pass one row per item."
+            f"{name} must be a table, items x {columns}, got the shape {tuple(table.shape)}. "
+            + ("Reshape it to items x 1." if table.ndim == 1 else "Pass one row per item.")
         )
     if len(table) < min_items:
         raise DataError(f"{name} must hold at least {min_items} items, got {len(table)}. Pass more items.")
@@ -124,7 +163,7 @@ def class_numbers(
         what: "labels" or "factors", for error messages.
         ranks: The allowed numbers of dimensions.
     """
-    numbers = as_numpy(values, f"{owner}: {what}", booleans=True)
+    numbers = as_numpy(values, f"{owner}: {what}")
     if numbers.ndim not in ranks or len(numbers) != items or numbers.size == 0:
         raise DataError(
             f"{owner}: {what} must have one row for each of the {items} items, got shape {numbers.shape}. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -112,6 +113,15 @@ class Representation:
             raise DataError(f"{path} must hold the arrays {', '.join(REQUIRED)}; {', '.join(missing)} is missing.")
         check_shapes(arrays, str(path))
         return cls(**arrays)
+
+
+# Codes of one kind: those of a representation are its means.
+CodesLike: TypeAlias = Representation | ArrayLike
+
+
+def means_of(codes: CodesLike) -> ArrayLike:
+    """The means of a `Representation`, or the codes as they are."""
+    return codes.mean if isinstance(codes, Representation) else codes
 
 
 def check_shapes(arrays: Mapping[str, Array], owner: str = "") -> None:

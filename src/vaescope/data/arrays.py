@@ -115,7 +115,7 @@ def from_array(
         image: False to treat each item as a vector, whatever its shape. Default: decided by the shape.
     """
     name = name.encode(errors="backslashreplace").decode()  # a path may have bytes that are no text
-    rows = array if isinstance(array, FileRows) else as_numpy(array, f"{name}: items", booleans=True)
+    rows = array if isinstance(array, FileRows) else as_numpy(array, f"{name}: items")
     if len(rows.shape) < 2:
         raise DataError(
             f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}. "
@@ -197,7 +197,7 @@ def _item_and_label(entry: object, name: str, position: int) -> tuple[np.ndarray
     item, label = entry, None
     if isinstance(entry, tuple | list):
         item, label = entry[0], entry[1] if len(entry) > 1 else None
-    return as_numpy(item, f"{name}, item {position}", booleans=True), label
+    return as_numpy(item, f"{name}, item {position}"), label
 
 
 def _arrange(rows: np.ndarray, name: str, image: bool | None) -> np.ndarray:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.checks import finite_number, proper_share, whole_number
+from vaescope.checks import finite_number, proper_share, random_seed, whole_number
 from vaescope.dimension.neighbour_distances import PointsLike, neighbours
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.notebook import NotebookResult
@@ -19,7 +19,10 @@ from vaescope.numerics.neighbours import Neighbours
 from vaescope.tables import Row
 
 MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
-# Averaging -> what is subtracted from k in the divisor: as in the thesis' code, and as in its text (eq. 8.2).
+# Averaging -> what is subtracted from k in the divisor, as in the thesis' code and in its text (eq. 8.2), so that
+# estimates compare with its tables. For evenly spread points a sum of k - 1 log ratios has the mean (k - 1) / d, and
+# its inverse the mean d / (k - 2): means of inverses are unbiased with k - 1, and means of estimates with k - 2. Each
+# default is the other one, too low or too high by (k - 1) / (k - 2).
 CORRECTIONS = {MACKAY_GHAHRAMANI: 2, LEVINA_BICKEL: 1}
 DEFAULT_KS = (3, 5, 10, 20)
 TOLERANCE = 0.1
@@ -108,7 +111,7 @@ class Subsets:
         proper_share("share", self.share)
         proper_share("confidence", self.confidence)
         whole_number("subsamples", self.count, 1)
-        whole_number("seed", self.seed, 0)
+        random_seed(self.seed)
 
     def bounds(
         self, values: Float[Tensor, "rows items"], averaged: Callable[[Tensor], Tensor]
@@ -155,8 +158,7 @@ def mle(
     estimates over random subsets of the items, whose neighbours are searched among all items.
 
     Args:
-        x: An array of items x dimensions or of images, a data set, or the result of `neighbours`, so that one search
-            serves several estimates. Duplicates are removed first.
+        x: As for `neighbours`, whose result serves several estimates with one search. Duplicates are removed first.
         k: The number of neighbours.
         averaging: "levina-bickel" averages the estimates of the items (eq. 8.2, 8.3); "mackay-ghahramani" (2005)
             averages their inverses.

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
-from vaescope.codes.arrays import ArrayLike, as_tensor
+from vaescope.codes import CodesLike, means_of
+from vaescope.codes.arrays import as_tensor
 from vaescope.errors import DataError
 from vaescope.numerics.neighbours import Neighbours, distinct, nearest_distances
 
@@ -32,15 +33,15 @@ class ChunkedItems(Protocol):
         """All items in order, `size` items at a time."""
 
 
-PointsLike: TypeAlias = ArrayLike | ChunkedItems | Neighbours
+PointsLike: TypeAlias = CodesLike | ChunkedItems | Neighbours
 
 
 def neighbours(x: PointsLike, k: int, device: torch.device | str | None = None) -> Neighbours:
     """Distances from each distinct item to its `k` nearest others.
 
     Args:
-        x: An array of items x dimensions or of images, a data set, or the result of an earlier search, which is
-            returned if it holds at least `k` neighbours of each item.
+        x: An array of items x dimensions or of images, a `Representation`, whose means are taken, a data set, or the
+            result of an earlier search, which is returned if it holds at least `k` neighbours of each item.
         k: The number of neighbours.
         device: Where to compute. Default: the device of `x`.
     """
@@ -62,13 +63,13 @@ def neighbours(x: PointsLike, k: int, device: torch.device | str | None = None) 
     return Neighbours(nearest_distances(kept, k), duplicates)
 
 
-def _points(x: ArrayLike | ChunkedItems, device: torch.device | str | None) -> Float[Tensor, "items dimensions"]:
+def _points(x: CodesLike | ChunkedItems, device: torch.device | str | None) -> Float[Tensor, "items dimensions"]:
     """One row per item in float32 where that is exact, else in float64; an error names the first bad item."""
     if isinstance(x, ChunkedItems):
         size = max(1, CHUNK_NUMBERS // x.dimensions)
         tensor = torch.cat([chunk.flatten(1) for chunk in x.chunks(size, "cpu" if device is None else device)])
     else:
-        tensor = as_tensor(x, "x", booleans=True)
+        tensor = as_tensor(means_of(x), "x")
     if tensor.ndim < 2 or tensor.numel() == 0:
         raise DataError(f"x must be items x dimensions or images, none empty, got the shape {tuple(tensor.shape)}.")
     tensor = tensor.to(device=device, dtype=torch.float32 if tensor.dtype in FLOAT32_TYPES else torch.float64)

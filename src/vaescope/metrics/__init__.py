@@ -1,6 +1,7 @@
 """Metrics of codes, factors and decoders: disentanglement, information, prediction, sparsity, orthogonality."""
 
 from vaescope.metrics.decoders import DecoderFunction
+from vaescope.metrics.dependence import effective_rank, gaussian_wasserstein_correlation, total_correlation
 from vaescope.metrics.fixed_factor import beta_vae, factor_vae, irs
 from vaescope.metrics.inputs import MetricInputs, metric_inputs
 from vaescope.metrics.mutual_information import Meaning, meaning, mig, mig_sup, modularity
@@ -28,9 +29,11 @@ __all__ = [
     "dci",
     "distance_to_orthogonality",
     "downstream_accuracy",
+    "effective_rank",
     "evaluate",
     "explicitness",
     "factor_vae",
+    "gaussian_wasserstein_correlation",
     "hoyer",
     "irs",
     "mcc",
@@ -44,5 +47,6 @@ __all__ = [
     "random_decoder_baseline",
     "sample_efficiency",
     "sap",
+    "total_correlation",
     "udr",
 ]

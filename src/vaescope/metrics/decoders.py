@@ -12,10 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import vjp
 
-from vaescope.checks import whole_number
+from vaescope.checks import random_seed, whole_number
+from vaescope.codes import CodesLike, means_of
 from vaescope.codes.arrays import as_table
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import CodesLike, means_of
 
 MAX_JACOBIAN_ENTRIES = 2**22  # held at once
 
@@ -50,7 +50,13 @@ class DecoderFunction:
     def __call__(self, z: Float[Tensor, "batch latents"], rows: Int[np.ndarray, "batch"]) -> Float[Tensor, "batch ..."]:
         """Decode the codes of the items `rows`."""
         condition = () if self.conditions is None else (self.conditions[torch.from_numpy(rows)].to(z),)
-        items = self.function(z, *condition)
+        try:
+            items = self.function(z, *condition)
+        except (RuntimeError, TypeError) as error:
+            raise DataError(
+                f"decoder must map tensors of {z.shape[1]} latents to items by operations of torch, so that it can be "
+                f"differentiated, but it failed: {error}. Check the width of the codes, and that it does not use numpy."
+            ) from error
         if not isinstance(items, Tensor) or items.ndim < 2 or len(items) != len(z):
             got = f"the shape {tuple(items.shape)}" if isinstance(items, Tensor) else type(items).__name__
             raise DataError(f"decoder must return a tensor with one row for each of {len(z)} codes, got {got}.")
@@ -82,6 +88,7 @@ class JacobianProducts:
 def jacobian_products(decoder: DecoderLike, codes: CodesLike, items: int, seed: int) -> JacobianProducts:
     """J^T J at the means of at most `items` codes, drawn by `seed`, a few at a time."""
     whole_number("items", items, 1)
+    random_seed(seed)
     decoder = DecoderFunction.of(decoder)
     table = as_table(means_of(codes), "codes")
     if decoder.conditions is not None and len(decoder.conditions) != len(table):

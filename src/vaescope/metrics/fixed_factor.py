@@ -11,11 +11,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from vaescope.checks import finite_number, whole_number
+from vaescope.codes import CodesLike
 from vaescope.errors import ConfigurationError, unknown_name
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs
+from vaescope.metrics.inputs import FactorsLike, MetricInputs
 from vaescope.metrics.sampling import FactorGrid, FixedFactorSampler, blocks, evaluate_fixed
 from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate
-from vaescope.numerics.information import BINS, discretise
+from vaescope.numerics.information import BINS, checked_bins, discretise
 from vaescope.registry import lookup
 
 MAX_ITERATIONS = 1_000  # scikit-learn's default of 100 may stop short of the optimum
@@ -155,7 +156,7 @@ def irs(
         binned: Which factors are binned: "continuous" ones, or "all" as in disentanglement_lib.
         codes, factors, options: As in `evaluate`; codes may also be a `FactorGrid`, from which items are drawn.
     """
-    whole_number("bins", bins, 2)
+    checked_bins(bins)
     if not 0 < finite_number("quantile", quantile) <= 1:
         raise ConfigurationError(f"quantile must be above 0 and at most 1, got {quantile!r}.")
     if binned not in (CONTINUOUS, ALL):

@@ -5,23 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vaescope.codes import Representation
-from vaescope.codes.arrays import ArrayLike, as_numpy, check_finite
-from vaescope.errors import ConfigurationError, DataError
+from vaescope.codes import CodesLike, Representation, means_of
+from vaescope.codes.arrays import ArrayLike, as_numpy, as_table, check_finite, column_names
+from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.regime.variable_types import TypesLike, checked_types, variable_types
 
 TRAIN_ITEMS, TEST_ITEMS = 10_000, 5_000  # as in disentanglement_lib
+MIN_EXAMPLES = 2  # of a class: one to learn from and one to test on
+DROP, MERGE = "drop", "merge"
 
-CodesLike: TypeAlias = Representation | ArrayLike
 FactorsLike: TypeAlias = ArrayLike | None
+# All factors or none, or some of them by name or by number.
+FactorChoice: TypeAlias = bool | int | str | Sequence[int | str]
+
+
+class InputOptions(TypedDict, total=False):
+    """The keywords that say what a metric is computed on.
+
+    Attributes:
+        names: Names of the factors. Default: the columns of a data frame, or 'factor 0', 'factor 1', ...
+        discrete: Factors, by name or number, whose values are classes although they are not whole numbers; True for
+            all. Default: factors of whole numbers.
+        continuous: Factors, by name or number, that are continuous although their values are whole numbers; True for
+            all.
+        rare: What to do with classes of a single item: 'drop' the item, or 'merge' such classes of a factor, a single
+            one with the next rarest class. The parts `rare_classes` and `rare_items` count them. Default: metrics that
+            need 2 examples of each class raise an error.
+        exclude: Leave out the latents of this type: 'passive', 'mixed' or 'active'.
+        types: The types of the latents. Default: found from a `Representation`.
+    """
+
+    names: Sequence[str] | None
+    discrete: FactorChoice
+    continuous: FactorChoice
+    rare: str | None
+    exclude: str | None
+    types: TypesLike | None
 
 
 @dataclass(frozen=True)
@@ -32,9 +59,11 @@ class MetricInputs:
         codes: The representation, with latents as columns.
         factors: The values of the factors; in a discrete column whole numbers from 0 without gaps.
         names: The name of each factor.
-        discrete: Whether the values of each factor are whole numbers.
+        discrete: Whether the values of each factor are classes.
         latents: The indices of the columns of `codes` in the whole representation.
-        values: The factors as they were given, before gaps between whole numbers were closed.
+        values: The factors as they were given, before classes were numbered.
+        rare: What happens to classes of a single item: 'drop', 'merge' or None.
+        rare_classes, rare_items: The numbers of classes and items that were dropped or merged.
     """
 
     codes: Float[np.ndarray, "items latents"]
@@ -43,6 +72,9 @@ class MetricInputs:
     discrete: tuple[bool, ...]
     latents: tuple[int, ...]
     values: Float[np.ndarray, "items factors"]
+    rare: str | None = None
+    rare_classes: int = 0
+    rare_items: int = 0
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -53,19 +85,21 @@ class MetricInputs:
         for name, discrete in zip(self.names, self.discrete, strict=True):
             if not discrete:
                 raise DataError(
-                    f"this metric needs factors of whole numbers, and {name!r} is continuous. Bin it, leave it out, or "
-                    "use a metric of continuous factors: mig, sap, mcc, modularity, neighbours, irs."
+                    f"this metric needs classes, and {name!r} is continuous. Pass discrete={[name]!r} if each of its "
+                    "values is a class, bin it, leave it out, or use a metric of continuous factors: mig, sap, mcc, "
+                    "modularity, neighbours, irs."
                 )
         return self.factors.astype(np.int64)
 
     def require_examples(self, least: int) -> None:
         """Raise an error that names the first class with fewer examples."""
-        for name, column in zip(self.names, self.classes.T, strict=True):
+        for place, (name, column) in enumerate(zip(self.names, self.classes.T, strict=True)):
             counts = np.bincount(column)
             if counts.min() < least:
+                value = self.values[column == counts.argmin(), place][0]
                 raise DataError(
-                    f"every class must have at least {least} examples, class {int(counts.argmin())} of {name!r} has "
-                    f"{int(counts.min())}. Add some, or leave its items out."
+                    f"every class must have at least {least} examples, class {value:.10g} of {name!r} has "
+                    f"{int(counts.min())}. Pass rare='drop' or rare='merge', or add examples."
                 )
 
     def require_several_factors(self) -> None:
@@ -78,9 +112,34 @@ class MetricInputs:
         return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
 
     def rows(self, index: Int[np.ndarray, "rows"]) -> MetricInputs:
-        """Some of the items; classes that are left are numbered without gaps."""
+        """Some of the items; classes that are left are numbered without gaps, and rare ones dropped or merged."""
         part = self.part(index)
-        return replace(part, factors=_close_gaps(part.factors, self.discrete))
+        return replace(part, factors=_close_gaps(part.factors, self.discrete)).without_rare_classes()
+
+    def without_rare_classes(self) -> MetricInputs:
+        """Classes of one item dropped or merged as `rare` says, and counted; the others numbered without gaps."""
+        if self.rare is None:
+            return self
+        rare = _rare(self.factors, self.discrete)
+        if self.rare == DROP:
+            kept = np.arange(len(self))
+            while (again := _rare(self.factors[kept], self.discrete)).any():
+                kept = kept[~again.any(1)]
+            data, items = self.part(kept), len(self) - len(kept)
+        else:
+            columns = zip(self.factors.T, rare.T, strict=True)
+            merged = np.column_stack([_merged(column, alone) for column, alone in columns])
+            data, items = replace(self, factors=merged), int(rare.any(1).sum())
+        factors = _close_gaps(data.factors, self.discrete)
+        return replace(data, factors=factors, rare_classes=int(rare.sum()), rare_items=items)
+
+    def require_varying_factors(self) -> None:
+        """Raise an error that names the first factor with a single value."""
+        after = f" after rare classes were handled by {self.rare!r}" if self.rare_items else ""
+        for place, (name, column) in enumerate(zip(self.names, self.factors.T, strict=True)):
+            if len(self) == 0 or (column == column[0]).all():
+                what = f"is {self.values[0, place]:.10g} for all items" if len(self) else "has no items left"
+                raise DataError(f"every factor must vary, {name!r} {what}{after}. Leave it out.")
 
     def split(self, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
         """Disjoint random parts to learn from and to test on, smaller in proportion if there are fewer items."""
@@ -90,16 +149,14 @@ class MetricInputs:
         return self.part(order[:first]), self.part(order[first:both])
 
 
-def means_of(codes: CodesLike) -> ArrayLike:
-    """The means of a `Representation`, or the codes as they are."""
-    return codes.mean if isinstance(codes, Representation) else codes
-
-
 def metric_inputs(
     codes: CodesLike,
     factors: FactorsLike = None,
     *,
     names: Sequence[str] | None = None,
+    discrete: FactorChoice = False,
+    continuous: FactorChoice = False,
+    rare: str | None = None,
     exclude: str | None = None,
     types: TypesLike | None = None,
 ) -> MetricInputs:
@@ -108,45 +165,47 @@ def metric_inputs(
     Args:
         codes: A `Representation`, whose means are taken, or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation` that vary, or its labels.
-        names: The name of each factor. Default: 'factor 0', 'factor 1', ...
-        exclude: Leave out the latents of this type.
-        types: The types of the latents. Default: found from the `Representation`.
+        names, discrete, continuous, rare, exclude, types: See `InputOptions`.
     """
+    array = as_table(means_of(codes), "codes", min_items=2).double().cpu().numpy()
+    if rare not in (None, DROP, MERGE):
+        raise unknown_name("rare", rare, (DROP, MERGE))
     if factors is None:
         factors, names = _own_factors(codes, names)
-    array = _numbers("codes", means_of(codes))
-    values = _numbers("factors", factors)
-    values = values[:, None] if values.ndim == 1 else values
-    if array.ndim != 2 or values.ndim != 2 or len(array) != len(values):
+    elif names is None:
+        names = column_names(factors)
+    given = as_numpy(factors, "factors")
+    given = given[:, None] if given.ndim == 1 else given
+    if given.ndim != 2 or len(given) != len(array) or 0 in given.shape:
         raise DataError(
-            "codes and factors must be tables with one row for each item, got the shapes "
-            f"{array.shape} and {values.shape}. Pass those of the same items, in the same order."
+            "factors must have one row for each item of the codes and one column for each factor, got the shapes "
+            f"{given.shape} and {tuple(array.shape)} of the codes. Pass those of the same items, in the same order."
         )
-    if len(array) < 2 or 0 in array.shape or 0 in values.shape:
-        raise DataError(
-            f"a metric needs at least 2 items, a latent and a factor, got {array.shape} and {values.shape}."
-        )
+    values = given.astype(np.float64)
+    check_finite(torch.from_numpy(values), "factors", "columns")
     titles = _titles(names, values.shape[1])
     if len(set(titles)) < len(titles):
         raise DataError(f"names of factors must differ, got {titles}.")
-    for name, column in zip(titles, values.T, strict=True):
-        if (column == column[0]).all():
-            raise DataError(f"every factor must vary, {name!r} is {column[0]:g} for all items. Leave it out.")
     kept = _kept_latents(codes, array.shape[1], exclude, types)
-    discrete = tuple(bool((column == np.floor(column)).all()) for column in values.T)
-    return MetricInputs(
-        np.ascontiguousarray(array[:, kept]), _close_gaps(values, discrete), titles, discrete, kept, values
+    kinds = _discrete_factors(values, titles, discrete, continuous)
+    # Numbered from the factors as they came: neighbouring integers above 2^53 are one float.
+    data = MetricInputs(
+        np.ascontiguousarray(array[:, kept]), _close_gaps(given, kinds), titles, kinds, kept, values, rare
     )
+    data.require_varying_factors()
+    data = data.without_rare_classes()
+    data.require_varying_factors()
+    return data
 
 
 def learnable_split(data: MetricInputs, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
     """`MetricInputs.split`, or an error if there is nothing to test on or only one class of a factor to learn."""
     first, second = data.split(train, test, seed)
-    for name, column in zip(data.names, first.factors.T, strict=True):
+    for place, (name, column) in enumerate(zip(data.names, first.factors.T, strict=True)):
         if len(second) == 0 or len(np.unique(column)) < 2:
             raise DataError(
                 f"there must be items to test on and two classes of {name!r} to learn, got {len(second)} and the "
-                f"classes {np.unique(column).astype(int).tolist()} among {len(first)}, of {len(data)} items in all. "
+                f"classes {np.unique(first.values[:, place]).tolist()} among {len(first)} of {len(data)} items. "
                 "Pass more items."
             )
     return first, second
@@ -161,7 +220,7 @@ def train_test_split(data: MetricInputs, seed: int) -> tuple[MetricInputs, Metri
     names = tuple(data.names[place] for place in kept)
     factors, values = data.factors[:, kept], data.values[:, kept]
     whole = replace(data, names=names, discrete=(True,) * len(kept), factors=factors, values=values)
-    whole.require_examples(2)
+    whole.require_examples(MIN_EXAMPLES)
     return learnable_split(whole, TRAIN_ITEMS, TEST_ITEMS, seed)
 
 
@@ -179,8 +238,8 @@ def _own_factors(
     if factors is None and labels is None:
         raise DataError("a metric compares codes with factors, got codes alone. Pass factors.")
     if factors is None:
-        return np.asarray(labels), ("label",) if names is None else names
-    table = factors.numpy()
+        return as_numpy(labels, "labels"), ("label",) if names is None else names
+    table = as_numpy(factors, "factors")
     varying = np.flatnonzero((table != table[0]).any(0))
     titles = _titles(names, table.shape[1])
     return table[:, varying], [titles[place] for place in varying]
@@ -211,19 +270,59 @@ def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: Ty
     return kept
 
 
-def _numbers(name: str, values: ArrayLike) -> Float[np.ndarray, "..."]:
-    numbers = as_numpy(values, name, booleans=True).astype(np.float64)
-    check_finite(torch.from_numpy(numbers), name, "columns")
-    return numbers
+def _discrete_factors(
+    values: Float[np.ndarray, "items factors"],
+    names: tuple[str, ...],
+    discrete: FactorChoice,
+    continuous: FactorChoice,
+) -> tuple[bool, ...]:
+    """Whether the values of each factor are classes: as chosen, or else if they are whole numbers."""
+    classes, numbers = (
+        _chosen(what, choice, names) for what, choice in (("discrete", discrete), ("continuous", continuous))
+    )
+    both = classes & numbers
+    if both:
+        raise ConfigurationError(f"a factor is discrete or continuous, got {names[min(both)]!r} as both. Choose one.")
+    whole = (values == np.floor(values)).all(0).tolist()
+    return tuple(place in classes or (kind and place not in numbers) for place, kind in enumerate(whole))
 
 
-def _close_gaps(
-    values: Float[np.ndarray, "items factors"], discrete: Iterable[bool]
-) -> Float[np.ndarray, "items factors"]:
+def _chosen(argument: str, choice: FactorChoice, names: tuple[str, ...]) -> set[int]:
+    """The places of the chosen factors."""
+    if isinstance(choice, bool):
+        return set(range(len(names))) if choice else set()
+    known: dict[str | int, int] = {name: place for place, name in enumerate(names)}
+    known |= {place: place for place in range(len(names))}
+    entries = [choice] if isinstance(choice, str | int) else list(choice)
+    for entry in entries:
+        if entry not in known:
+            raise unknown_name(argument, entry, names)
+    return {known[entry] for entry in entries}
+
+
+def _rare(factors: Float[np.ndarray, "items factors"], discrete: Sequence[bool]) -> Bool[np.ndarray, "items factors"]:
+    """Where a value belongs to a class of fewer than `MIN_EXAMPLES` items."""
+    found = np.zeros(factors.shape, dtype=bool)
+    for place in np.flatnonzero(discrete):
+        column = factors[:, place].astype(np.int64)
+        found[:, place] = np.bincount(column)[column] < MIN_EXAMPLES
+    return found
+
+
+def _merged(column: Float[np.ndarray, "items"], rare: Bool[np.ndarray, "items"]) -> Float[np.ndarray, "items"]:
+    """The column with its rare classes as one; a single one joins the next rarest."""
+    if not rare.any():
+        return column
+    classes, counts = np.unique(column, return_counts=True)
+    joined = classes[np.argsort(counts, kind="stable")[: max(int(rare.sum()), MIN_EXAMPLES)]]
+    return np.where(np.isin(column, joined), joined[0], column)
+
+
+def _close_gaps(values: np.ndarray, discrete: Iterable[bool]) -> Float[np.ndarray, "items factors"]:
     """Number the values of discrete columns from 0 without gaps."""
     return np.column_stack(
         [
-            np.unique(column, return_inverse=True)[1].astype(np.float64) if kind else column
+            (np.unique(column, return_inverse=True)[1] if kind else column).astype(np.float64)
             for column, kind in zip(values.T, discrete, strict=True)
         ]
     )

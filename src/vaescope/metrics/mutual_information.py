@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
+from vaescope.codes import CodesLike
+from vaescope.metrics.inputs import FactorsLike, InputOptions, MetricInputs, metric_inputs
 from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate
 from vaescope.notebook import NotebookResult
-from vaescope.numerics.information import BINS, discretise, entropy, mutual_information
-from vaescope.regime.variable_types import TypesLike
+from vaescope.numerics.information import BINS, checked_bins, discretise, entropy, mutual_information
 
 NATS_PER_BIT = math.log(2)
 SIGNIFICANCE = 1e-4  # probability that a latent independent of a factor seems to encode it
@@ -143,9 +143,7 @@ def meaning(
     factors: FactorsLike = None,
     *,
     bins: int = BINS,
-    names: Sequence[str] | None = None,
-    exclude: str | None = None,
-    types: TypesLike | None = None,
+    **inputs: Unpack[InputOptions],
 ) -> Meaning:
     """Which latent encodes which factor, from histograms.
 
@@ -156,11 +154,12 @@ def meaning(
         codes: A `Representation` or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation`.
         bins: Number of bins of equal width, for latents and continuous factors.
-        names, exclude, types: As in `MetricOptions`.
+        inputs: The keywords of `metric_inputs`, such as `names`, `discrete` and `rare`.
     """
     from scipy.stats import chi2
 
-    data = metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
+    checked_bins(bins)
+    data = metric_inputs(codes, factors, **inputs)
     matrix, entropies = information_matrix(data, bins)
     values = [column.max() + 1 if kind else bins for column, kind in zip(data.factors.T, data.discrete, strict=True)]
     occupied = [len(np.unique(latent)) for latent in discretise(torch.from_numpy(data.codes), bins).numpy().T]
@@ -191,7 +190,7 @@ def information_matrix(
 
 
 def _estimator(bins: int) -> str:
-    return f"{bins} bins of equal width"
+    return f"{checked_bins(bins)} bins of equal width"
 
 
 def _gaps(data: MetricInputs, seed: int, bins: int, axis: int) -> RawScore:

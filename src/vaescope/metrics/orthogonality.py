@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
-from vaescope.checks import finite_number, whole_number
+from vaescope.checks import finite_number, random_seed, whole_number
+from vaescope.codes import CodesLike
 from vaescope.errors import DataError
 from vaescope.metrics.decoders import MAX_JACOBIAN_ENTRIES, DecoderLike, JacobianProducts, jacobian_products
-from vaescope.metrics.inputs import CodesLike
 from vaescope.metrics.score import METRICS, NORMAL_95, Score
 
 ZERO_COLUMN = 1e-7  # columns shorter than this share of the longest are lost in the rounding of their products
@@ -89,6 +89,7 @@ def random_decoder_baseline(dimensions: int, latents: int, draws: int = 500, see
     """Mean and standard deviation of the distance for Jacobians, dimensions x latents, of numbers uniform in [0, 1]."""
     for name, value in (("dimensions", dimensions), ("latents", latents), ("draws", draws)):
         whole_number(name, value, 1)
+    random_seed(seed)
     generator = np.random.default_rng((seed, 3))
     products = np.empty((draws, latents, latents))
     size = max(1, MAX_JACOBIAN_ENTRIES // (dimensions * latents))

@@ -12,8 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from vaescope.checks import whole_number
+from vaescope.codes import CodesLike
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, learnable_split, train_test_split
+from vaescope.metrics.inputs import FactorsLike, MetricInputs, learnable_split, train_test_split
 from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate, inputs_of
 from vaescope.registry import lookup
 
@@ -67,11 +68,13 @@ def dci(
     Args:
         protocol: "dlib" is scikit-learn's GradientBoostingClassifier, as in disentanglement_lib (whose training and
             test sets may share items of a small grid). "fast" is LightGBM with fewer rounds on bins; it ranks
-            representations in the same order, but its scores are other numbers: do not compare the two.
+            representations in the same order, but its scores are other numbers: this default is not comparable with
+            published tables, nor with "dlib".
         codes, factors, options: As in `evaluate`.
     """
     measure = partial(_dci, trees=lookup(DCI_PROTOCOLS, protocol, "protocol"))
-    return evaluate("dci", f"boosted trees, {protocol} protocol", measure, codes, factors, **options)
+    note = "" if protocol == "dlib" else ", not comparable with published tables"
+    return evaluate("dci", f"boosted trees, {protocol} protocol{note}", measure, codes, factors, **options)
 
 
 @METRICS.register("explicitness", summary="is each class linearly decodable?", source="Ridgeway and Mozer 2018")
@@ -79,8 +82,8 @@ def explicitness(codes: CodesLike, factors: FactorsLike = None, **options: Unpac
     """The mean area under the ROC curve of each class, predicted by logistic regression from all latents.
 
     One regression over all classes of a factor, as in disentanglement_lib, learns from 10,000 items and is tested on
-    5,000 others; areas are averaged over classes, then over factors. Latents are standardised first (not in
-    disentanglement_lib), so that their scale does not matter. The part `above_chance` is 0 at an area of .5 and 1 at 1;
+    5,000 others; areas are averaged over classes, then over factors. Latents are standardised first, also as in
+    disentanglement_lib, so that their scale does not matter. The part `above_chance` is 0 at an area of .5 and 1 at 1;
     `classes_left_out` counts classes without an example in one of the two sets. The arguments are those of `evaluate`.
     """
     return evaluate("explicitness", "logistic regression, area of each class", _explicitness, codes, factors, **options)
@@ -114,7 +117,7 @@ def downstream_accuracy(
     whole_number("test_items", test_items, 1)
     whole_number("train_items", train_items, 2)
     # All items: half-samples may have fewer examples.
-    inputs_of(codes, factors, options).require_examples(2)
+    inputs_of(codes, factors, **options).require_examples(2)
     measure = partial(_accuracy, classify=classify, train_items=train_items, test_items=test_items)
     title += f", {train_items} items to learn from and {test_items} to test on, or in proportion"
     return evaluate("downstream_accuracy", title, measure, codes, factors, **options)
@@ -152,7 +155,7 @@ def sample_efficiency(
     wanted = sorted({whole_number("every size", size, 1) for size in sizes})
     if few not in wanted[:-1]:
         raise ConfigurationError(f"few must be one of the sizes except the largest, {wanted[:-1]}, got {few!r}.")
-    items = len(inputs_of(codes, factors, options))
+    items = len(inputs_of(codes, factors, **options))
     present = _available_sizes(items, wanted, few, test_items)
     capped = "" if present == wanted else f" (of {wanted}: there are {items} items)"
     measure = partial(_efficiency, classify=classify, wanted=wanted, few=few, test_items=test_items)
@@ -291,7 +294,7 @@ def _boosted(
 def _sklearn_trees(train: Codes, classes: Classes, test: Codes, seed: int) -> tuple[Importances, Classes]:
     from sklearn.ensemble import GradientBoostingClassifier
 
-    model = GradientBoostingClassifier(random_state=seed).fit(train, classes)
+    model = GradientBoostingClassifier(random_state=seed % 2**32).fit(train, classes)  # it takes seeds of 32 bits
     return model.feature_importances_, model.predict(test)
 
 

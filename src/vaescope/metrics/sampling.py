@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from vaescope.checks import whole_number
+from vaescope.checks import random_seed, whole_number
+from vaescope.codes import CodesLike, means_of
 from vaescope.codes.arrays import as_numpy, check_finite
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, means_of
+from vaescope.metrics.inputs import FactorsLike, MetricInputs
 from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, inputs_of, make_score
 from vaescope.numerics import counter
 
@@ -112,7 +113,7 @@ class FactorGrid:
         titles = self.names if names is None else tuple(names)
         if len(titles) != len(self.sizes):
             raise DataError(f"there must be a name for each of {len(self.sizes)} factors, got {titles}.")
-        order = counter.permutation(torch.tensor(seed), "draw", torch.tensor(0), int(np.prod(self.sizes)))
+        order = counter.permutation(torch.tensor(random_seed(seed)), "draw", torch.tensor(0), int(np.prod(self.sizes)))
         items = order[:GRID_SAMPLE_ITEMS].sort().values.numpy()
         return self.encode(items), self.values(items), [titles[place] for place in self.varying]
 
@@ -184,10 +185,10 @@ def evaluate_fixed(
             "half_samples are drawn from labelled items; a grid holds all items, so its score has no spread over them. "
             "Leave half_samples out, or pass codes and factors."
         )
-    seed = options.get("seed", 0)
+    seed = random_seed(options.get("seed", 0))
     grid = codes
     codes, values, options["names"] = grid.sample(factors, options.get("names"), seed)
-    sample = inputs_of(codes, values, options)
+    sample = inputs_of(codes, values, **options)
     kept = list(sample.latents)
 
     def encode(items: ItemNumbers) -> Float[np.ndarray, "items latents"]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, Unpack
 
 import numpy as np
 from jaxtyping import Float
 
-from vaescope.checks import whole_number
-from vaescope.codes import Representation
+from vaescope.checks import random_seed, whole_number
+from vaescope.codes import CodesLike, Representation
 from vaescope.errors import ConfigurationError, DataError, VaescopeError, unknown_name
 from vaescope.metrics.decoders import DecoderFunction
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, metric_inputs
+from vaescope.metrics.inputs import FactorsLike, InputOptions, MetricInputs, metric_inputs
 from vaescope.notebook import NotebookResult
 from vaescope.progress import progress_bar
 from vaescope.regime.variable_types import TypesLike
@@ -67,6 +68,13 @@ class Score(NotebookResult):
     random: float | None = None
     perfect: float | None = None
 
+    def __float__(self) -> float:
+        return self.score
+
+    def __format__(self, spec: str) -> str:
+        """The score in a number's format, as in f"{score:.3f}"."""
+        return format(self.score, spec) if spec else str(self)
+
     def rows(self) -> list[dict[str, Any]]:
         """One row for the score, and one for each factor that has a score."""
         low, high = self.interval or (None, None)
@@ -92,30 +100,31 @@ class Score(NotebookResult):
         return text
 
 
-class MetricOptions(TypedDict, total=False):
-    """The keywords that every metric of codes and factors takes.
+class MetricOptions(InputOptions, total=False):
+    """The keywords that every metric of codes and factors takes, in addition to those of `InputOptions`.
 
     Attributes:
-        names: Names of the factors.
-        exclude: Leave out the latents of this type: 'passive', 'mixed' or 'active'.
-        types: The types of the latents. Default: found from a `Representation`.
         half_samples: Number of half-samples for a 95% interval. Default: 0, no interval.
         scale: Also score noise and the factors themselves. Default: False.
         seed: Random seed of all that is drawn.
     """
 
-    names: Sequence[str] | None
-    exclude: str | None
-    types: TypesLike | None
     half_samples: int
     scale: bool
     seed: int
 
 
-def inputs_of(codes: CodesLike, factors: FactorsLike, options: MetricOptions) -> MetricInputs:
-    """The checked items that a metric with these options is computed on."""
-    names, exclude, types = options.get("names"), options.get("exclude"), options.get("types")
-    return metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
+def inputs_of(
+    codes: CodesLike,
+    factors: FactorsLike,
+    *,
+    half_samples: int = 0,
+    scale: bool = False,
+    seed: int = 0,
+    **inputs: Unpack[InputOptions],
+) -> MetricInputs:
+    """The checked items that a metric with these options is computed on; only the keywords of inputs count."""
+    return metric_inputs(codes, factors, **inputs)
 
 
 def evaluate(
@@ -125,12 +134,10 @@ def evaluate(
     codes: CodesLike,
     factors: FactorsLike = None,
     *,
-    names: Sequence[str] | None = None,
-    exclude: str | None = None,
-    types: TypesLike | None = None,
     half_samples: int = 0,
     scale: bool = False,
     seed: int = 0,
+    **inputs: Unpack[InputOptions],
 ) -> Score:
     """The score of `measure`, a function of items and a seed, with its interval and scale if requested.
 
@@ -139,9 +146,10 @@ def evaluate(
         measure: Computes the score of the checked items.
         codes: A `Representation` or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation`.
-        names, exclude, types, half_samples, scale, seed: See `MetricOptions`.
+        half_samples, scale, seed, inputs: See `MetricOptions`.
     """
-    data = metric_inputs(codes, factors, names=names, exclude=exclude, types=types)
+    random_seed(seed)
+    data = metric_inputs(codes, factors, **inputs)
     found = measure(data, seed)
     score = make_score(metric, estimator, found, data)
     if scale:
@@ -158,7 +166,10 @@ def evaluate(
 
 def make_score(metric: str, estimator: str, found: RawScore, data: MetricInputs) -> Score:
     """The score that a metric found, with the names of the factors and latents it was computed from."""
-    fields = (float(found.score), estimator, dict(found.parts), found.by_factor, found.matrix)
+    parts = dict(found.parts)
+    if data.rare is not None:
+        parts |= {"rare_classes": float(data.rare_classes), "rare_items": float(data.rare_items)}
+    fields = (float(found.score), estimator, parts, found.by_factor, found.matrix)
     return Score(metric, *fields, data.names, data.latents)
 
 
@@ -182,7 +193,7 @@ def interval(
 
 
 Metric = Callable[..., Score]
-M = TypeVar("M", bound=Metric)
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -204,14 +215,14 @@ class MetricRegistry(Registry[Metric]):
 
     def register(
         self, name: str, *, summary: str, source: str = "", factors: int = 1, decoder: bool = False
-    ) -> Callable[[M], M]:
+    ) -> Callable[[Callable[P, Score]], Callable[P, Score]]:
         """Decorate a metric to make it known by a name; `factors` and `decoder` are described in `MetricEntry`."""
         enter = super().register(name, summary=summary, source=source)
 
-        def enter_metric(metric: M) -> M:
+        def enter_metric(metric: Callable[P, Score]) -> Callable[P, Score]:
+            metric = _with_options(name, metric)
             enter(metric)
             self._entries[name] = MetricEntry(name, summary, source, metric, factors, decoder)
-            _expand_options(metric)
             return metric
 
         return enter_metric
@@ -244,6 +255,7 @@ def measure_all(
     types: TypesLike | None = None,
     seed: int = 0,
     progress: bool | None = None,
+    partial: bool = False,
 ) -> Measurements:
     """Evaluate several metrics on the same codes.
 
@@ -255,6 +267,7 @@ def measure_all(
         exclude, types: Latents to leave out of metrics of factors, as in `MetricOptions`.
         seed: Random seed of all that is drawn.
         progress: Whether to show a progress bar. Default: on a terminal.
+        partial: Leave out, with the reason, also named metrics that the data do not allow; otherwise they raise.
 
     Scores of codes and factors come with those of noise and of the factors themselves.
     """
@@ -263,14 +276,13 @@ def measure_all(
         if name not in METRICS:
             raise unknown_name("metric", name, (*METRICS, ALL))
     options: MetricOptions = {"names": names, "exclude": exclude, "types": types, "scale": True, "seed": seed}
+    tolerated = VaescopeError if wanted == ALL else DataError if partial else ()
     scores, left_out = [], {}
     with progress_bar("measuring", len(chosen), progress) as report:
         for done, name in enumerate(chosen, 1):
             try:
                 scores.append(_score(METRICS.entry(name), codes, decoder, options))
-            except VaescopeError as error:
-                if wanted != ALL:
-                    raise
+            except tolerated as error:
                 left_out[name] = str(error)
             report(done, words=name)
     return Measurements(tuple(scores), left_out)
@@ -295,11 +307,28 @@ def _score(entry: MetricEntry, codes: Representation, decoder: DecoderFunction |
     return entry.variant(codes, **options) if entry.factors else entry.variant(codes)
 
 
-def _expand_options(metric: Metric) -> None:
-    """Show the keywords of `MetricOptions` in `help()` in place of `**options`."""
+def _with_options(name: str, metric: Callable[P, Score]) -> Callable[P, Score]:
+    """A metric whose signature and documentation have the keywords of `MetricOptions` in place of `**options`.
+
+    It refuses other keywords by its own name, before any function that it passes them to.
+    """
     signature = inspect.signature(metric)
     explicit = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    if len(explicit) < len(signature.parameters):
-        known = inspect.signature(evaluate).parameters
-        shared = [known[name] for name in MetricOptions.__annotations__]
-        vars(metric)["__signature__"] = signature.replace(parameters=[*explicit, *shared])
+    if len(explicit) == len(signature.parameters):
+        return metric
+    known = {**inspect.signature(metric_inputs).parameters, **inspect.signature(evaluate).parameters}
+    shared = [known[option] for option in MetricOptions.__annotations__]
+    shown = signature.replace(parameters=[*explicit, *shared])
+
+    @wraps(metric)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Score:
+        for keyword in kwargs:
+            if keyword not in shown.parameters:
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+        return metric(*args, **kwargs)
+
+    vars(checked)["__signature__"] = shown
+    texts = [metric.__doc__, *(options.__doc__ for options in (InputOptions, MetricOptions))]
+    own, *lists = (inspect.cleandoc(text or "") for text in texts)
+    checked.__doc__ = "\n".join([own, "", "Options:", *(text.partition("Attributes:\n")[2] for text in lists)])
+    return checked

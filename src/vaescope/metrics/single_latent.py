@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaescope.checks import whole_number
+from vaescope.codes import CodesLike
 from vaescope.errors import DataError, unknown_name
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, train_test_split
+from vaescope.metrics.inputs import FactorsLike, MetricInputs, train_test_split
 from vaescope.metrics.linear_svm import classify
 from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate
 from vaescope.registry import lookup

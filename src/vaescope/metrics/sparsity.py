@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from vaescope.codes import Representation
-from vaescope.codes.arrays import as_numpy
+from vaescope.checks import random_seed
+from vaescope.codes import CodesLike, Representation, means_of
+from vaescope.codes.arrays import as_numpy, as_table
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import CodesLike, FactorsLike, MetricInputs, means_of, metric_inputs
+from vaescope.metrics.inputs import FactorsLike, MetricInputs, metric_inputs
 from vaescope.metrics.score import METRICS, Score, interval
 
 
@@ -29,10 +30,9 @@ def hoyer(codes: CodesLike, *, normalise: bool = True, half_samples: int = 0, se
         half_samples: Number of half-samples for a 95% interval. Default: 0, no interval.
         seed: Random seed of the half-samples.
     """
-    table = means_of(codes)
-    shape = np.shape(table)
-    if len(shape) != 2:
-        raise DataError(f"codes must be a table, items x latents, got the shape {tuple(shape)}.")
+    random_seed(seed)
+    table = as_table(means_of(codes), "codes")
+    shape = table.shape
     # No factor is needed: item numbers stand in, and halves are drawn as for any metric.
     data = _varying_latents(metric_inputs(table, np.arange(shape[0]), names=("item",)), normalise)
     values = _sparsities(data.codes)
@@ -61,10 +61,10 @@ def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise:
         labels = codes.labels if isinstance(codes, Representation) else None
         if labels is None:
             raise DataError("class_activation needs the class of each item, got none. Pass labels.")
-    labels = as_numpy(labels, "labels", booleans=True)
-    if labels.ndim != 1:
-        raise DataError(f"labels must be one number for each item, got the shape {labels.shape}.")
-    whole = metric_inputs(codes, labels, names=("label",))
+    table, labels = as_table(means_of(codes), "codes"), as_numpy(labels, "labels")
+    if labels.shape != (len(table),):
+        raise DataError(f"labels must be one number for each of {len(table)} items, got the shape {labels.shape}.")
+    whole = metric_inputs(table, labels, names=("label",))
     names = tuple(f"class {value:g}" for value in np.unique(labels))
     data, classes = _varying_latents(whole, normalise), whole.classes[:, 0]
     sums = np.zeros((len(names), len(data.latents)))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from vaescope.checks import finite_number, whole_number
+from vaescope.checks import finite_number, random_seed, whole_number
 from vaescope.codes import Representation
 from vaescope.codes.arrays import ArrayLike, as_numpy
 from vaescope.errors import DataError
@@ -58,6 +58,7 @@ def udr(
     finite_number("threshold", threshold, at_least=0)
     tables = _checked(representations)
     whole_number("items", items, 2)
+    random_seed(seed)
     count = len(tables)
     titles = [f"model_{place}" for place in range(count)] if names is None else list(names)
     if len(titles) != count or len(set(titles)) != count:

@@ -8,10 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vaescope.checks import whole_number
 from vaescope.errors import DataError
 from vaescope.numerics.linalg import correlation, rounding, rows_per_chunk
 
 BINS = 20
+MAX_BINS = 2**15 - 1  # bins are numbered by 16-bit integers
 
 
 def total_correlation(covariance: Float[Tensor, "latents latents"]) -> float:
@@ -33,6 +35,23 @@ def total_correlation(covariance: Float[Tensor, "latents latents"]) -> float:
     if float(values[0]) <= rounding(len(values)):
         return math.inf
     return max(0.0, -0.5 * float(values.log().sum()))
+
+
+def wasserstein_correlation(covariance: Float[Tensor, "latents latents"], *, normalise: bool = False) -> float:
+    """2 (tr C - tr (D^1/2 C D^1/2)^1/2), the squared 2-Wasserstein distance of N(0, C) from N(0, D), D = diag C.
+
+    Normalised, it is divided by tr C; 0 if that is 0.
+    """
+    covariance = covariance.double()
+    deviation, trace = covariance.diagonal().sqrt(), float(covariance.trace())
+    roots = torch.linalg.eigvalsh(deviation[:, None] * covariance * deviation).clamp(min=0).sqrt()
+    distance = max(0.0, 2 * (trace - float(roots.sum())))
+    return distance / trace if normalise and trace > 0 else distance
+
+
+def checked_bins(bins: object) -> int:
+    """A number of bins, or a `ConfigurationError`."""
+    return whole_number("bins", bins, 2, MAX_BINS)
 
 
 def discretise(rows: Float[Tensor, "items latents"], bins: int = BINS) -> Int[Tensor, "items latents"]:

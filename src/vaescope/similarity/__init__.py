@@ -1,8 +1,8 @@
 """Representational similarity of two representations, of all pairs of many, and between the layers of models."""
 
-from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka
+from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka, rbf_cka
 from vaescope.similarity.heatmap import ActivationSource, SimilarityMap, group_similarity, layer_similarity
-from vaescope.similarity.measures import procrustes, rsa, svcca
+from vaescope.similarity.measures import procrustes, pwcca, rsa, svcca
 from vaescope.similarity.pairs import CKA, PROCRUSTES, all_pairs
 from vaescope.similarity.sample_size import SampleSizeStudy, sample_size_study
 from vaescope.similarity.theory import Conservation, conservation
@@ -23,6 +23,8 @@ __all__ = [
     "layer_similarity",
     "linear_cka",
     "procrustes",
+    "pwcca",
+    "rbf_cka",
     "rsa",
     "sample_size_study",
     "svcca",

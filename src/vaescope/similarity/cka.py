@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.codes.arrays import ArrayLike
+from vaescope.checks import finite_number
+from vaescope.codes import CodesLike
 from vaescope.errors import DataError
 from vaescope.numerics.moments import Moments
 from vaescope.similarity.tables import centred_pair, finite_pair
@@ -19,7 +21,7 @@ from vaescope.similarity.tables import centred_pair, finite_pair
 MIN_UNBIASED_ITEMS = 4
 
 
-def linear_cka(a: ArrayLike, b: ArrayLike, *, unbiased: bool = False) -> float:
+def linear_cka(a: CodesLike, b: CodesLike, *, unbiased: bool = False) -> float:
     """||X'Y||^2 / (||X'X|| ||Y'Y||) of centred X and Y: 1 if equal up to rotation and scaling, 0 if unrelated.
 
     Computed in float64, from features or from the items x items kernels, whichever is less work.
@@ -38,7 +40,23 @@ def linear_cka(a: ArrayLike, b: ArrayLike, *, unbiased: bool = False) -> float:
     return _alignment(*_unbiased_hsic(x, y))
 
 
-def hsic(a: ArrayLike, b: ArrayLike, *, unbiased: bool = False) -> float:
+def rbf_cka(a: CodesLike, b: CodesLike, *, bandwidth: float = 1.0) -> float:
+    """CKA with Gaussian kernels, <K, L> / (||K|| ||L||) of centred K and L: 1 if equal up to rotation and scaling.
+
+    K_ij = exp(-||x_i - x_j||^2 / (2 s^2)), where s is `bandwidth` times the median distance (Kornblith et al., 2019).
+    Small bandwidths compare neighbourhoods; large ones give the linear CKA. Memory holds a few items x items matrices.
+
+    Args:
+        a, b: Representations of the same items, items x features.
+        bandwidth: The standard deviation of the kernel, as a share of the median distance.
+    """
+    finite_number("bandwidth", bandwidth, above=0)
+    first, second = (_gaussian_kernel(x, name, bandwidth) for name, x in zip("ab", centred_pair(a, b), strict=True))
+    cross, left, right = _kernel_products(first, second)
+    return min(cross / math.sqrt(left * right), 1.0)
+
+
+def hsic(a: CodesLike, b: CodesLike, *, unbiased: bool = False) -> float:
     """The Hilbert-Schmidt independence criterion with linear kernels.
 
     The biased estimate is tr(K H L H) / (items - 1)^2 (Gretton et al., 2005), the unbiased one HSIC_1 of Song et al.
@@ -63,11 +81,11 @@ class StreamedCKA:
     moments: Moments | None = None
 
     @classmethod
-    def over(cls, chunks: Iterable[tuple[ArrayLike, ArrayLike]]) -> StreamedCKA:
+    def over(cls, chunks: Iterable[tuple[CodesLike, CodesLike]]) -> StreamedCKA:
         """The state after all chunks, each a pair of representations of the same items."""
         return reduce(lambda state, pair: state.add(*pair), chunks, cls())
 
-    def add(self, a: ArrayLike, b: ArrayLike) -> StreamedCKA:
+    def add(self, a: CodesLike, b: CodesLike) -> StreamedCKA:
         """The state after one more chunk."""
         x, y = finite_pair(a, b)
         part = Moments.of(torch.cat([x, y], 1))
@@ -111,11 +129,11 @@ class MinibatchCKA:
     right: float = 0.0
 
     @classmethod
-    def over(cls, batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> MinibatchCKA:
+    def over(cls, batches: Iterable[tuple[CodesLike, CodesLike]]) -> MinibatchCKA:
         """The state after all batches, each a pair of representations of the same items."""
         return reduce(lambda state, pair: state.add(*pair), batches, cls())
 
-    def add(self, a: ArrayLike, b: ArrayLike) -> MinibatchCKA:
+    def add(self, a: CodesLike, b: CodesLike) -> MinibatchCKA:
         """The state after one more batch, of at least 4 items, on the same scale as the others."""
         x, y = finite_pair(a, b)
         _require_items(len(x), "a batch of CKA")
@@ -146,9 +164,27 @@ def _inner_products(x: Float[Tensor, "items features"], y: Float[Tensor, "items 
     if wide * wide + wide * other + other * other <= items * (wide + other):
         cross, left, right = (float((first.T @ second).square_().sum()) for first, second in _three_pairs(x, y))
     else:
-        kernels = _three_pairs(x @ x.T, y @ y.T)
-        cross, left, right = (float(torch.vdot(first.flatten(), second.flatten())) for first, second in kernels)
+        cross, left, right = _kernel_products(x @ x.T, y @ y.T)
     return cross, left, right
+
+
+def _kernel_products(
+    first: Float[Tensor, "items items"], second: Float[Tensor, "items items"]
+) -> tuple[float, float, float]:
+    """<K, L>, <K, K> and <L, L>."""
+    cross, left, right = (float(torch.vdot(a.flatten(), b.flatten())) for a, b in _three_pairs(first, second))
+    return cross, left, right
+
+
+def _gaussian_kernel(x: Float[Tensor, "items features"], name: str, bandwidth: float) -> Float[Tensor, "items items"]:
+    """The kernel of all pairs, centred; the median is over all entries of the matrix, as in the authors' code."""
+    squares = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square()
+    median = float(np.median(squares.cpu().numpy()))
+    if median == 0:
+        raise DataError(f"{name} must have items that differ, but half of its distances are 0. Drop the duplicates.")
+    kernel = torch.exp(-squares / (2 * bandwidth**2 * median))
+    rows = kernel.mean(0)
+    return kernel - rows - rows[:, None] + rows.mean()
 
 
 def _three_pairs(first: Tensor, second: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.checks import whole_number
-from vaescope.codes.arrays import ArrayLike
+from vaescope.checks import finite_number, random_seed, whole_number
+from vaescope.codes import CodesLike
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.similarity.tables import centred_pair, finite_pair
 
@@ -16,7 +16,7 @@ CORRELATIONS = ("spearman", "pearson")
 DISTANCES = ("euclidean", "correlation")
 
 
-def procrustes(a: ArrayLike, b: ArrayLike) -> float:
+def procrustes(a: CodesLike, b: CodesLike) -> float:
     """1 - (2 - 2 ||X'Y||_*) / 2 = ||X'Y||_* of centred X and Y of Frobenius norm 1: 1 if equal up to rotation, scaling.
 
     Representations of different widths are compared as if the narrower one had further features that are 0, which
@@ -39,7 +39,7 @@ def narrow(x: Float[Tensor, "items features"]) -> Float[Tensor, "items _"]:
     return factor.T
 
 
-def svcca(a: ArrayLike, b: ArrayLike, *, variance: float = 0.99) -> float:
+def svcca(a: CodesLike, b: CodesLike, *, variance: float = 0.99) -> float:
     """The mean canonical correlation of the leading principal components of two representations.
 
     The mean is over as many correlations as the one with fewer components has. It is 1 for affine maps of the
@@ -49,10 +49,26 @@ def svcca(a: ArrayLike, b: ArrayLike, *, variance: float = 0.99) -> float:
         a, b: Representations of the same items, items x features.
         variance: The share of each representation's variance that its leading components explain.
     """
-    if not 0 < variance <= 1:
+    if not 0 < finite_number("variance", variance) <= 1:
         raise ConfigurationError(f"variance must be above 0 and at most 1, got {variance!r}.")
     first, second = (_components(side, variance) for side in centred_pair(a, b))
     return min(float(torch.linalg.svdvals(first.T @ second).mean()), 1.0)
+
+
+def pwcca(a: CodesLike, b: CodesLike) -> float:
+    """The mean canonical correlation, weighted by how much of `a` its directions account for (Morcos et al., 2018).
+
+    The weight of a canonical variate h of `a` is sum_j |<h, x_j>| over the features x_j. Exchanging `a` and `b` changes
+    the weights and so the result. With as many features as items it is 1 for any representations.
+
+    Args:
+        a, b: Representations of the same items, items x features.
+    """
+    x, y = centred_pair(a, b)
+    first, second = _components(x, 1.0), _components(y, 1.0)
+    rotation, correlations, _ = torch.linalg.svd(first.T @ second, full_matrices=False)
+    weights = ((first @ rotation).T @ x).abs().sum(1)
+    return min(float((weights @ correlations) / weights.sum()), 1.0)
 
 
 def _components(x: Float[Tensor, "items features"], variance: float) -> Float[Tensor, "items components"]:
@@ -67,8 +83,8 @@ def _components(x: Float[Tensor, "items features"], variance: float) -> Float[Te
 
 
 def rsa(
-    a: ArrayLike,
-    b: ArrayLike,
+    a: CodesLike,
+    b: CodesLike,
     *,
     items: int = 1000,
     correlation: str = "spearman",
@@ -92,6 +108,7 @@ def rsa(
         # Centring over items changes no difference between items, but it does change the correlation of their features.
         x, y = finite_pair(a, b)
     count = whole_number("items", items, 3)
+    random_seed(seed)
     if len(x) < 3:
         raise DataError(f"distances can be correlated from 3 items, got {len(x)}.")
     if len(x) > count:

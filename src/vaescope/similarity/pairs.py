@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vaescope.checks import whole_number
-from vaescope.codes.arrays import ArrayLike
+from vaescope.codes import CodesLike
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.numerics.linalg import tf32_products
 from vaescope.similarity.products import (
@@ -39,7 +39,7 @@ MAX_TILE = {"cpu": 128, "cuda": 512}
 MAX_COLUMNS = {"cpu": 1024, "cuda": 8192}
 MIN_TILE = 8
 
-Tables: TypeAlias = Sequence[ArrayLike] | Mapping[str, ArrayLike]
+Tables: TypeAlias = Sequence[CodesLike] | Mapping[str, CodesLike]
 
 
 def all_pairs(
@@ -57,8 +57,8 @@ def all_pairs(
     features or their kernels, whichever is less work.
 
     Args:
-        representations: Tables of the same items, items x features, of any width; a mapping gives them names for error
-            messages.
+        representations: Tables of the same items, items x features, of any width, or `Representation`s, whose means
+            are taken; a mapping gives them names for error messages.
         measure: 'cka' (biased, as `linear_cka`) or 'procrustes'.
         others: The columns of the matrix. Default: `representations`; then half of the symmetric matrix is computed.
         memory: Bytes to work in, in addition to the input and the result. Default: 1 GiB, or on an accelerator half of

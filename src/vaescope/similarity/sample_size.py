@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.checks import whole_number
-from vaescope.codes.arrays import ArrayLike
+from vaescope.checks import random_seed, whole_number
+from vaescope.codes import CodesLike
 from vaescope.errors import ConfigurationError
 from vaescope.notebook import NotebookResult
 from vaescope.progress import track
@@ -59,7 +59,7 @@ class SampleSizeStudy(NotebookResult):
 
 
 def sample_size_study(
-    a: ArrayLike, b: ArrayLike, *, sizes: Sequence[int] | None = None, repeats: int = 5, seed: int = 0
+    a: CodesLike, b: CodesLike, *, sizes: Sequence[int] | None = None, repeats: int = 5, seed: int = 0
 ) -> SampleSizeStudy:
     """The similarity of two representations from few items and from many.
 
@@ -79,6 +79,7 @@ def sample_size_study(
     if not chosen:
         raise ConfigurationError("sizes must hold at least one number of items, got none.")
     count = whole_number("repeats", repeats, 1)
+    random_seed(seed)
     found = np.empty((len(MEASURES), len(chosen), count))
     draws = [(place, repeat) for place in range(len(chosen)) for repeat in range(count)]
     long = len(draws) > MIN_DRAWS_FOR_PROGRESS

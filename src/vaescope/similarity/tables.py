@@ -10,15 +10,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.codes.arrays import ArrayLike, as_table, check_finite
+from vaescope.codes import CodesLike, means_of
+from vaescope.codes.arrays import as_table, check_finite
 from vaescope.errors import DataError
 from vaescope.numerics.distributions import full_precision
 from vaescope.numerics.linalg import rows_per_chunk
 
 
-def activation_table(values: object, name: str) -> Float[Tensor, "items features"]:
+def activation_table(values: CodesLike, name: str) -> Float[Tensor, "items features"]:
     """A representation as a float tensor on its device, with at least two items and one feature."""
-    return as_table(values, name, columns="features", min_items=2, finite=False)
+    return as_table(means_of(values), name, columns="features", min_items=2, finite=False)
 
 
 def require_same_items(tables: Iterable[tuple[str, Tensor]]) -> None:
@@ -78,7 +79,7 @@ class CentredTable:
         return rows.sub_(self.offset).div_(self.scale)
 
 
-def centred_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
+def centred_pair(a: CodesLike, b: CodesLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
     """Two representations of the same items, checked and centred, in float64 on the first one's device."""
     tables = _pair(a, b)
     device = tables["a"].device
@@ -86,7 +87,7 @@ def centred_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items featu
     return first, second
 
 
-def finite_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
+def finite_pair(a: CodesLike, b: CodesLike) -> tuple[Float[Tensor, "items features"], Float[Tensor, "items others"]]:
     """Two representations of the same items, checked, not centred, in float64 on the first one's device."""
     tables = _pair(a, b)
     for name, values in tables.items():
@@ -95,7 +96,7 @@ def finite_pair(a: ArrayLike, b: ArrayLike) -> tuple[Float[Tensor, "items featur
     return first, second
 
 
-def _pair(a: ArrayLike, b: ArrayLike) -> dict[str, Tensor]:
+def _pair(a: CodesLike, b: CodesLike) -> dict[str, Tensor]:
     tables = {"a": activation_table(a, "a"), "b": activation_table(b, "b")}
     require_same_items(tables.items())
     return tables
