@@ -132,6 +132,30 @@ def test_the_plots_are_written_to_one_file(runs: list[Run], tmp_path: Path) -> N
     assert runs[0].id in page
 
 
+def test_constant_codes_are_left_out_of_the_similarity_with_a_card() -> None:
+    mean = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
+    varying = [Representation(sign * mean, torch.full_like(mean, 0.1), mean) for sign in (1, -1)]
+    constant = Representation(torch.zeros_like(mean), torch.ones_like(mean), mean)
+    found = compare([varying[0], constant, varying[1]])
+    assert np.isnan(found.matrix[1]).all()
+    assert found.matrix[0, 2] == pytest.approx(1)
+    assert [(row["one"], row["other"]) for row in found.pairs()] == [("codes (3)", "codes (1)")]
+    assert "2 of 3" in found.summary() or "two of 3" in found.summary()
+    assert "codes (2)" in titled(found, "Constant codes").meaning
+    json.dumps(found.plain(), allow_nan=False)
+    alone = compare([varying[0], constant])
+    assert alone.pairs() == []
+    assert "no similarity" in alone.summary()
+    assert len(compare([constant, constant]).rows()) == 2
+
+
+def test_deterministic_codes_are_compared_without_the_theorem() -> None:
+    mean = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
+    found = compare([Representation(mean, torch.zeros_like(mean), mean)] * 2)
+    assert found.matrix[0, 1] == pytest.approx(1)
+    assert titled(found, "Equal numbers of latents").status == "not applicable"
+
+
 def test_subjects_that_cannot_be_compared_raise_an_error(runs: list[Run], tmp_path: Path) -> None:
     other = fit(np.random.default_rng(0).random((40, 3)), latents=2, net=NET, steps=2, runs=tmp_path, device="cpu")
     mean = torch.randn(10, 2)

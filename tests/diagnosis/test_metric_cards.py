@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +122,15 @@ def test_importances_have_a_card() -> None:
 def test_an_unknown_metric_is_named() -> None:
     with pytest.raises(UnknownNameError, match=r"mig.*migg"):
         diagnose(codes_of(NOISE[:, :2]), metrics=["migg"])
+
+
+def test_a_metric_that_a_rare_value_rules_out_is_left_out_with_the_reason() -> None:
+    factors = torch.from_numpy(FACTORS.copy())
+    factors[5, 1] = 77
+    codes = replace(codes_of(FACTORS + 0.05 * NOISE[:, :2]), factors=factors)
+    found = diagnose(codes, metrics=["mig", "dci"])
+    assert [score.metric for score in found.scores] == ["mig"]
+    assert re.search(r"dci: .*class 77 of 'factor 1' has 1", titled(found, "Metrics").advice)
+    # What is asked for wrongly is still an error.
+    with pytest.raises(ConfigurationError, match="needs a decoder"):
+        diagnose(codes, metrics=["distance_to_orthogonality"])

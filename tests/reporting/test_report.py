@@ -181,3 +181,17 @@ def test_every_kind_of_model_has_a_report(kind: str, tmp_path: Path) -> None:
     found = words(vs.report(run, tmp_path / "report.html", layers=False))
     assert "Copy code" in found
     assert ("Draw from the prior" in found) == (kind != "autoencoder")
+
+
+def test_a_rare_factor_value_and_constant_codes_leave_out_a_part_of_the_page_with_the_reason(tmp_path: Path) -> None:
+    mean = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    factors = torch.stack([torch.arange(60) % 3, torch.arange(60) % 2], 1)
+    factors[9, 0] = 5
+    codes = vs.Representation(mean, torch.full_like(mean, 0.1), mean, factors)
+    found = words(vs.report(codes, tmp_path / "one.html"))
+    assert "Not computed: dci: " in found
+    assert "class 5 of 'factor 0' has 1" in found
+    constant = vs.Representation(torch.zeros_like(mean), torch.ones_like(mean), mean, factors)
+    found = words(vs.report([codes, constant], tmp_path / "two.html"))
+    assert "Constant codes" in found
+    assert "codes (2)" in found

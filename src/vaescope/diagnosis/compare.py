@@ -19,6 +19,7 @@ from vaescope.diagnosis.subject import history_of
 from vaescope.encoding import adapt, encode, layer_similarity
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.metrics import udr
+from vaescope.metrics.mutual_information import listed
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
 from vaescope.objectives import strengths_in_use
@@ -46,7 +47,7 @@ class Comparison(NotebookResult):
         representation: Which representation was compared: 'mean', 'sample' or 'variance'.
         measure: The measure of similarity: 'cka' or 'procrustes'.
         table: One row per model.
-        matrix: The similarity of each pair of models.
+        matrix: The similarity of each pair of models; NaN for models whose codes do not vary over the items.
         cards: The findings, the worst first.
         layers: The similarity of the layers of the first two models; None unless asked for.
     """
@@ -64,21 +65,26 @@ class Comparison(NotebookResult):
         return [dict(row) for row in self.table]
 
     def pairs(self) -> list[dict[str, Any]]:
-        """One row per pair of models, the most similar first."""
+        """One row per pair of models whose codes vary, the most similar first."""
         rows = [
             {"one": self.names[i], "other": self.names[j], "similarity": float(self.matrix[i, j])}
             for i in range(len(self.names))
             for j in range(i)
+            if not np.isnan(self.matrix[i, j])
         ]
         return sorted(rows, key=lambda row: -row["similarity"])
 
     def summary(self) -> str:
         """How similar the models are, and which pairs are the most and the least similar."""
         pairs = self.pairs()
+        if not pairs:
+            return "Fewer than two models have codes that vary over the items, so there is no similarity"
         mean = float(np.mean([row["similarity"] for row in pairs]))
         measure = self.measure.upper() if self.measure == "cka" else self.measure.capitalize()
         of = "" if self.representation == "mean" else f" of the {self.representation}s"
-        count = "two" if len(self.names) == 2 else str(len(self.names))
+        varying = int((~np.isnan(self.matrix.diagonal())).sum())
+        count = "two" if varying == 2 else str(varying)
+        count += "" if varying == len(self.names) else f" of {len(self.names)}"
         text = f"The {count} models encode {_describe(mean, SHARED_INFORMATION)} information ({measure}{of} {mean:.2f}"
         if len(pairs) == 1:
             return f"{text})"
@@ -138,7 +144,11 @@ def compare(
                 f"compared codes must be of the same items, but {names[0]} has {len(codes[0])} items and {name} "
                 f"{len(one)}. Encode the same items with every model."
             )
-    matrix = all_pairs([getattr(one, representation) for one in codes], measure=measure)
+    tables = [getattr(one, representation) for one in codes]
+    varying = [place for place, one in enumerate(tables) if bool((one != one[0]).any())]
+    matrix = np.full((len(codes), len(codes)), np.nan)
+    if varying:
+        matrix[np.ix_(varying, varying)] = all_pairs([tables[place] for place in varying], measure=measure)
     types = [collapse(one).types for one in codes]
     table = [_row(*parts) for parts in zip(names, found_runs, codes, types, strict=True)]
     compared = None
@@ -147,8 +157,10 @@ def compare(
         if first is None or second is None:
             raise ConfigurationError("layers=True needs models, so the first two subjects must be runs.")
         compared = layer_similarity(first.model, second.model, dataset, items=MAX_LAYER_ITEMS)
-    cards = by_severity([_usage_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)])
-    return Comparison(names, representation, measure, tuple(table), np.asarray(matrix), cards, compared)
+    cards = [_usage_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)]
+    if len(varying) < len(names):
+        cards.append(_constant_card([name for place, name in enumerate(names) if place not in varying]))
+    return Comparison(names, representation, measure, tuple(table), matrix, by_severity(cards), compared)
 
 
 def _shared_items(runs: Sequence[Run | None], data: DataLike | None, items: int, seed: int) -> Dataset | None:
@@ -212,10 +224,18 @@ def _usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
     return Card("Latents in use", NOTE, meaning, advice, rows)
 
 
+def _constant_card(names: Sequence[str]) -> Card:
+    """Which models are left out of the similarity, because their codes are equal for all items."""
+    meaning = f"The codes of {listed(names)} are equal for all items, so that they are similar to no others."
+    return Card("Constant codes", WARNING, meaning, "Diagnose them: they carry no information.")
+
+
 def _theory_card(names: Sequence[str], codes: Sequence[Representation], types: Sequence[VariableTypes]) -> Card:
     """Whether models with similar variances have equal numbers of active and passive latents, as they must."""
     title, rows = "Equal numbers of latents", []
-    for i, j in combinations(range(len(codes)), 2):
+    # The theorems say nothing of deterministic codes.
+    random = [place for place, one in enumerate(codes) if bool((one.variance > 0).any(1).all())]
+    for i, j in combinations(random, 2):
         found = conservation(codes[i], codes[j], types_a=types[i], types_b=types[j])
         row = {"alignment": found.alignment, "bound": found.bound, "follows": found.predicted, "holds": found.holds}
         rows.append({"one": names[i], "other": names[j], **row})

@@ -98,7 +98,8 @@ def diagnose(
         alpha: The threshold of the variable types.
         items: The maximum number of items to encode.
         predict: Whether to check the types by predicting the factors or labels (Bonheme, figure 6.4).
-        metrics: Names from `vaescope.metrics.METRICS`, or 'all' for every metric that can be computed.
+        metrics: Names from `vaescope.metrics.METRICS`, or 'all'. Those that the data do not allow, for instance
+            because a factor's value occurs once, are left out with the reason.
         exclude: A type of latents ('active', 'mixed' or 'passive') that the metrics leave out.
         seed: The random seed for sampling and item selection.
         runs: The folder that contains the runs; default: 'runs'.
@@ -133,7 +134,9 @@ def diagnose_subject(
     found = collapse(codes, alpha=alpha)
     types = found.types
     decoder = decoder_of(subject.model, subject.items)
-    measured = measure_all(metrics, codes, names=names, decoder=decoder, exclude=exclude, types=types, seed=seed)
+    measured = measure_all(
+        metrics, codes, names=names, decoder=decoder, exclude=exclude, types=types, seed=seed, partial=True
+    )
     encoded = meaning(codes, names=names) if count_varying(codes.factors, codes.labels) else None
     findings = [*_regime_cards(subject, found), *_run_cards(subject)]
     if predict:
