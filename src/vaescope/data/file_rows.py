@@ -119,7 +119,7 @@ def open_rows(path: Path) -> FileRows | np.ndarray:
                 raise ValueError("it does not start like one")
             version = _version(os.fstat(file.fileno()))
         rows: np.memmap = np.load(path, mmap_mode="r", allow_pickle=False)
-        as_array(rows[:0] if rows.ndim else rows, str(path), booleans=True)
+        as_array(rows[:0] if rows.ndim else rows, str(path))
         if not (rows.ndim and rows.flags.c_contiguous):
             return np.asarray(np.load(path, allow_pickle=False))
         found = FileRows(path.absolute(), version, rows.offset, rows.shape[1:], rows.shape, rows.dtype)
