@@ -1,12 +1,18 @@
-"""Checks of numbers that users pass, and numbers that JSON can hold."""
+"""Checks of values that users pass, and numbers that JSON can hold."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, quoted
+
+LARGEST_NUMBER = 2**53  # the last before which a float holds every whole number; torch counts in 64 bits
+MAX_DEPTH = 20  # of lists and tables inside each other; deeper ones end at the limit of the stack
+MAX_BITS = 10_000  # of an integer; Python writes no more than 4300 digits
+MAX_RUNS = 100_000  # of a grid
 
 MAX_SEED = 2**63 - 1  # seeds of random numbers are 64-bit integers
 
@@ -17,10 +23,11 @@ def is_whole(value: object, low: int, high: float = math.inf) -> TypeGuard[int]:
 
 
 def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
-    """The value as an int, or a `ConfigurationError` that names it."""
-    if not is_whole(value, low, math.inf if high is None else high):
-        bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}.")
+    """The value as an int, or a `ConfigurationError` that names it; `high` is `LARGEST_NUMBER` by default."""
+    if not is_whole(value, low, LARGEST_NUMBER if high is None else high):
+        unbounded = high is None and not is_whole(value, low)
+        bounds = f"of at least {low}" if unbounded else f"from {low} to {LARGEST_NUMBER if high is None else high}"
+        raise ConfigurationError(f"{name} must be a whole number {bounds}, got {quoted(value)}.")
     return int(value)
 
 
@@ -29,18 +36,21 @@ def random_seed(value: object) -> int:
     return whole_number("seed", value, 0, MAX_SEED)
 
 
-def finite_number(name: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
+def finite_number(
+    name: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf, at_most: float = math.inf
+) -> float:
     """The value as a float, or a `ConfigurationError` that names it."""
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
             number = float(value)
         except OverflowError:  # an integer that no float can hold
             number = math.inf
-        if math.isfinite(number) and number >= at_least and number > above:
+        if math.isfinite(number) and at_least <= number <= at_most and number > above:
             return number
     bound = f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}"
     bound = "" if max(at_least, above) == -math.inf else bound
-    raise ConfigurationError(f"{name} must be a finite number{bound}, got {value!r}.")
+    bound += "" if at_most == math.inf else f" and at most {at_most:g}"
+    raise ConfigurationError(f"{name} must be a finite number{bound}, got {quoted(value)}.")
 
 
 def proper_share(name: str, value: object) -> float:
@@ -51,6 +61,33 @@ def proper_share(name: str, value: object) -> float:
     return number
 
 
+def check_plain(name: str, value: object) -> None:
+    """Raise an error for what a file may hold and Python cannot print: lists and tables too deep, and long integers."""
+    inside = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inside = [entry for one in inside for entry in _entries(one)]
+        if any(isinstance(one, int) and one.bit_length() > MAX_BITS for one in inside):
+            raise ConfigurationError(f"{name} must have integers of at most {MAX_BITS:,} bits; shorten the longest.")
+    if inside:
+        raise too_deep(name)
+
+
+def too_deep(name: str) -> ConfigurationError:
+    """The error for lists and tables that are nested more than `MAX_DEPTH` deep."""
+    return ConfigurationError(
+        f"{name} must have at most {MAX_DEPTH} lists and tables inside each other, it has more. Nest them less deeply."
+    )
+
+
+def check_run_count(counts: Mapping[str, int]) -> None:
+    """Raise an error if a grid with so many values of each key has more than `MAX_RUNS` combinations."""
+    if math.prod(counts.values()) > MAX_RUNS:
+        several = " x ".join(f"{count} of {key}" for key, count in counts.items() if count > 1)
+        raise ConfigurationError(
+            f"a grid must have at most {MAX_RUNS:,} combinations, got {several}. Train it in several parts."
+        )
+
+
 def without_infinities(value: Any) -> Any:
     """Nested dicts and lists with None in place of NaN and the infinities, which JSON cannot hold."""
     if isinstance(value, dict):
@@ -58,3 +95,10 @@ def without_infinities(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [without_infinities(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _entries(value: object) -> Iterable[object]:
+    """What a list or table holds; nothing for other values."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()

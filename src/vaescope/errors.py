@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from functools import partial
 
+MAX_QUOTED = 200  # characters of a value in a message
+
 
 class VaescopeError(Exception):
     """Base of all errors that a user can fix; the command line exits with code 2 on it."""
@@ -65,7 +67,16 @@ class RepetitionWarning(UserWarning):
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not in a registry, with the nearest known name."""
-    names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=1)
+    names, shown = sorted(known), quoted(name)
+    near = difflib.get_close_matches(shown.strip("'"), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return UnknownNameError(f"{kind} must be one of {', '.join(names)}; got {name!r}.{hint}")
+    return UnknownNameError(f"{kind} must be one of {', '.join(names)}; got {shown}.{hint}")
+
+
+def quoted(value: object) -> str:
+    """A value as messages show it, shortened if it is long."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep, or a number of more digits than Python writes
+        return f"a value of type {type(value).__name__} that is too large to show"
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}... ({len(text):,} characters)"

@@ -117,8 +117,13 @@ class PartRegistry(Registry[type[AnyPart]], Generic[AnyPart]):
         """An instance from a name, from `{"name": ..., option: value}`, or the instance itself."""
         if isinstance(value, str):
             value = {"name": value}
-        if not isinstance(value, Mapping):
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return value
+        if not isinstance(value, Mapping):
+            raise ConfigurationError(
+                f"{self.kind} must be a name, a table of a name and options, or an instance, got "
+                f"{type(value).__name__}."
+            )
         if "name" not in value:
             raise ConfigurationError(f"{self.kind} given as a table must have a 'name', got {dict(value)!r}.")
         variant = self[str(value["name"])]
@@ -151,7 +156,8 @@ class PartRegistry(Registry[type[AnyPart]], Generic[AnyPart]):
 
 def lookup(table: Mapping[str, Variant], name: str, kind: str) -> Variant:
     """The entry of a plain table called `name`, or an error that lists the known names."""
-    if name not in table:
+    # A list or a table, as files may have it, is no key.
+    if not isinstance(name, str) or name not in table:
         raise unknown_name(kind, name, table)
     return table[name]
 

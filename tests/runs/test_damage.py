@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from vaescope.errors import RunError, WriteError
+from vaescope.errors import RunError, VaescopeError, WriteError
 from vaescope.runs import Run, Store, fit
 from vaescope.runs.record import identity_of
 from vaescope.training import Trainer
@@ -221,6 +221,18 @@ RECORDS = {
     "a number as device": (with_entry("provenance", "device", value=3), "3 must be of type str"),
     "text as plug-ins": (with_entry("provenance", "plugins", value="abc"), "AttributeError"),
     "configuration is text": (with_entry("configuration", value="text"), "TypeError|AttributeError"),
+    **{
+        f"items of shape {shape}": (rehashed(with_entry("configuration", "data", "shape", value=shape)), words)
+        for shape, words in (
+            ("abc", "'a'|str"),
+            ([[1]], "type int"),
+            ([1.5, 2, 3], "type int"),
+            ([], "shape"),
+            ([0], "shape"),
+            ([-1, -6], "shape"),
+            ([10**40], "shape"),
+        )
+    },
     "changed by hand": (with_entry("configuration", "member", "seed", value=7), "configuration must be that of"),
 }
 
@@ -238,6 +250,25 @@ def test_a_damaged_record_is_named_by_whatever_reads_it(
         list(Store(tmp_path).runs())
     with pytest.raises(RunError, match=sentence):
         train(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("data", "shape"), [1, 10**6, 10**6]),
+        (("data", "shape"), [2**50]),
+        (("architecture", "net", "encoder_widths"), [10**9]),
+        (("architecture", "net", "encoder_widths"), [2**50, 2**50]),
+    ],
+    ids=str,
+)
+def test_a_record_that_asks_for_terabytes_gets_no_memory(
+    path: tuple[str, ...], value: list[int], complete: Run, tmp_path: Path
+) -> None:
+    file = copied(complete.path, tmp_path) / "run.json"
+    file.write_text(rehashed(with_entry("configuration", *path, value=value))(file.read_text()))
+    with pytest.raises(VaescopeError, match=r"weights of the run.s model|must fit into memory"):
+        _ = Run.open(file.parent).model
 
 
 def test_a_folder_without_a_record_is_not_a_run_but_can_become_one(complete: Run, tmp_path: Path) -> None:

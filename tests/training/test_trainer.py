@@ -194,3 +194,32 @@ def test_small_nets_train_together_on_a_cpu_and_large_ones_alone() -> None:
     assert [len(positions) for positions in group_members(members, small, cpu)] == [MAX_MEMBERS, 70 - MAX_MEMBERS]
     assert [len(positions) for positions in group_members(members, large, cpu)] == [1] * 70
     assert [len(positions) for positions in group_members(members, large, torch.device("cuda"))] == [64, 6]
+
+
+def test_members_that_do_not_fit_into_memory_together_are_refused(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, one = Plan(10), Trainer(ARCHITECTURE, [Member(2)], Plan(10), data)
+    # The state and its copy hold the parameters and two moments, next to the gradient.
+    needed = 7 * 4 * sum(parameter.numel() for parameter in one.model().parameters())
+    monkeypatch.setattr("vaescope.training.trainer.available_memory", lambda: 10 * needed)
+    Trainer(ARCHITECTURE, [Member(2, seed=seed) for seed in range(9)], plan, data)
+    with pytest.raises(ConfigurationError, match=r"11 models in training, each with.* GB .* The largest tensor is .*"):
+        Trainer(ARCHITECTURE, [Member(2, seed=seed) for seed in range(11)], plan, data)
+
+
+def test_memory_that_ends_while_training_is_a_sentence_and_keeps_the_state(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(ARCHITECTURE, [Member(2)], Plan(40, 10, log_every=20, evaluate_every=20), *data.split(0.2))
+    trainer.advance()
+    before = trainer.state.copy()
+
+    def exhausted(*_: object) -> None:
+        trainer.state.parameters.add_(1.0)
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes.")
+
+    monkeypatch.setattr(trainer.engine, "run", exhausted)
+    with pytest.raises(ConfigurationError, match="batches of 10 items must fit into memory"):
+        trainer.advance()
+    assert (trainer.state.step, trainer.state.parameters.tolist()) == (before.step, before.parameters.tolist())

@@ -7,12 +7,13 @@ import json
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.data.arrays import ArrayDataset
 from vaescope.data.dataset import MAX_SEED, DatasetEntry, Factors
+from vaescope.memory import check_memory
 from vaescope.numerics import counter
 
 VERSION = 1
@@ -69,8 +70,8 @@ def pinwheel(
     _check_counts(classes=(classes, 1), per_class=(per_class, 2), seed=(seed, 0))
     for option, spread in (("along", along), ("across", across)):
         finite_number(option, spread, at_least=0)
+    noise = _normal("pinwheel", seed, classes * per_class, 2)
     labels = torch.arange(classes).repeat_interleave(per_class)
-    noise = _normal("pinwheel", seed, len(labels), 2)
     radius, side = 1 + along * noise[:, 0], across * noise[:, 1]
     angle = 2 * math.pi * labels / classes + rate * torch.exp(radius)
     cosine, sine = torch.cos(angle), torch.sin(angle)
@@ -142,11 +143,16 @@ def _dataset(
 
 
 def _uniform(stream: str, seed: int, rows: int, columns: int) -> Float[Tensor, "rows columns"]:
-    return counter.uniform(torch.tensor(seed), stream, torch.tensor(0), torch.arange(rows), columns)
+    return counter.uniform(torch.tensor(seed), stream, torch.tensor(0), _positions(rows, columns), columns)
 
 
 def _normal(stream: str, seed: int, rows: int, columns: int) -> Float[Tensor, "rows columns"]:
-    return counter.normal(torch.tensor(seed), stream, torch.tensor(0), torch.arange(rows), columns)
+    return counter.normal(torch.tensor(seed), stream, torch.tensor(0), _positions(rows, columns), columns)
+
+
+def _positions(rows: int, columns: int) -> Int[Tensor, "rows"]:
+    check_memory(f"{rows:,} items of {columns:,} numbers", 4 * rows * columns, "Ask for fewer items or dimensions.")
+    return torch.arange(rows)
 
 
 def _check_counts(**options: tuple[int, int]) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
 
 from vaescope.checks import is_whole, whole_number
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS, Likelihood
+from vaescope.memory import check_memory
 from vaescope.models.module import MODELS, LatentModule, Parts
 from vaescope.nets import INITIALISATIONS, NETS, Net, initialise
 from vaescope.posteriors import POSTERIORS, Posterior
 from vaescope.priors import PRIORS, Prior
 from vaescope.registry import PartSpec, lookup
+
+FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -113,12 +119,26 @@ class Architecture:
             latents: The number of latents.
             seed: Seed of the initial weights; None leaves the weights as constructed, if only their shapes matter.
         """
-        check_latents(latents, shape)
-        construct: Callable[..., LatentModule] = self.model_class
-        model = construct(shape, latents, self.parts, **dict(self.options))
+        self.check_size(shape, latents)
+        model = self._construct(shape, latents)
         if seed is not None:
             initialise(model, str(self.initialisation), seed)
         return model
+
+    def form(self, shape: tuple[int, ...], latents: int) -> LatentModule:
+        """The model without memory for its weights."""
+        check_latents(latents, shape)
+        with without_memory(f"a model with {latents} latents for items of shape {shape}"):
+            return self._construct(shape, latents)
+
+    def check_size(self, shape: tuple[int, ...], latents: int) -> None:
+        """Raise an error unless the weights of a model fit into memory."""
+        tensors = self.form(shape, latents).state_dict()
+        check_fits("a model", {name: tuple(tensor.shape) for name, tensor in tensors.items()}, FLOAT_BYTES)
+
+    def _construct(self, shape: tuple[int, ...], latents: int) -> LatentModule:
+        construct: Callable[..., LatentModule] = self.model_class
+        return construct(shape, latents, self.parts, **dict(self.options))
 
     def plain(self) -> dict[str, object]:
         """The table from which `Architecture(**table)` builds an equal one."""
@@ -132,6 +152,32 @@ class Architecture:
             "initialisation": self.initialisation,
             "condition": self.condition,
         }
+
+
+@contextmanager
+def without_memory(what: str) -> Iterator[None]:
+    """Tensors that are made inside have a shape and no memory; one whose bytes 64 bits cannot count is an error."""
+    try:
+        with torch.device("meta"):
+            yield
+    except RuntimeError as error:
+        raise ConfigurationError(
+            f"{what} must fit into memory, and torch cannot even count its bytes ({error}). Choose smaller sizes."
+        ) from error
+
+
+def check_fits(what: str, shapes: Mapping[str, tuple[int, ...]], bytes_each: int, free: float | None = None) -> None:
+    """Raise an error that names the largest tensor unless tensors fit into memory.
+
+    Args:
+        shapes: The shape of each tensor by its name.
+        bytes_each: Bytes for each number, in all copies together.
+        free: Bytes that there are; default: what is available on the CPU.
+    """
+    numbers = sum(math.prod(shape) for shape in shapes.values())
+    name, shape = max(shapes.items(), key=lambda each: math.prod(each[1]), default=("none", ()))
+    remedy = f"The largest tensor is {name}, of shape {shape}: choose smaller items or a smaller net."
+    check_memory(f"{what} with {numbers:,} parameters", bytes_each * numbers, remedy, free)
 
 
 def check_latents(latents: int, shape: tuple[int, ...]) -> None:

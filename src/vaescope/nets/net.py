@@ -7,11 +7,13 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.checks import is_whole
-from vaescope.errors import ConfigurationError
+from vaescope.checks import LARGEST_NUMBER, is_whole
+from vaescope.errors import ConfigurationError, quoted
 from vaescope.registry import Part, PartRegistry
 
 Shape: TypeAlias = tuple[int, ...]
+
+MAX_LAYERS = 1000
 
 
 @runtime_checkable
@@ -67,5 +69,7 @@ NETS: PartRegistry[Net] = PartRegistry("net", "vaescope.nets", Net)
 
 def check_sizes(name: str, sizes: object) -> None:
     """Raise an error that names the option unless all sizes are whole numbers of at least 1."""
-    if not isinstance(sizes, tuple) or not all(is_whole(size, 1) for size in sizes):
-        raise ConfigurationError(f"{name} must be whole numbers of at least 1, got {sizes!r}.")
+    if not isinstance(sizes, tuple) or not all(is_whole(size, 1, LARGEST_NUMBER) for size in sizes):
+        raise ConfigurationError(f"{name} must be whole numbers of at least 1, got {quoted(sizes)}.")
+    if len(sizes) > MAX_LAYERS:
+        raise ConfigurationError(f"{name} must have at most {MAX_LAYERS} layers, got {len(sizes)}.")

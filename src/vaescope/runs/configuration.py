@@ -11,8 +11,9 @@ import cattrs
 import numpy as np
 from cattrs.gen import make_dict_unstructure_fn, override
 
+from vaescope.checks import LARGEST_NUMBER, is_whole
 from vaescope.data.dataset import Dataset, describe
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, quoted
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import NETS
@@ -86,6 +87,11 @@ class Configuration:
     plan: Plan
     member: Member
     pruned: Pruning | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.data["shape"]
+        if not (shape and all(is_whole(size, 1, LARGEST_NUMBER) for size in shape)):
+            raise ConfigurationError(f"the shape of an item must be whole numbers of at least 1, got {quoted(shape)}.")
 
     @classmethod
     def of(cls, data: Dataset, split: Split, architecture: Architecture, plan: Plan, member: Member) -> Configuration:

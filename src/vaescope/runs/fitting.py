@@ -188,7 +188,7 @@ def group_configurations(
     if not configurations:
         return []
     members = [configuration.member for configuration in configurations]
-    widest = configurations[0].architecture.build(shape, max(member.latents for member in members), seed=None)
+    widest = configurations[0].architecture.form(shape, max(member.latents for member in members))
     return [[configurations[position] for position in group] for group in group_members(members, widest, device)]
 
 

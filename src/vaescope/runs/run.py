@@ -138,17 +138,17 @@ class Run:
             )
         tensors, _ = load_tensors(self.path / MODEL_FILE)
         configuration = self.configuration
-        model = configuration.architecture.build(
-            tuple(configuration.data["shape"]), configuration.member.latents, seed=0
-        )
-        expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+        architecture, shape = configuration.architecture, tuple(configuration.data["shape"])
+        form = architecture.form(shape, configuration.member.latents)
+        expected = {name: tuple(value.shape) for name, value in form.state_dict().items()}
         found = {name: tuple(value.shape) for name, value in tensors.items()}
         if expected != found:
-            name, shape = min(set(expected.items()) ^ set(found.items()))
+            name, size = min(set(expected.items()) ^ set(found.items()))
             raise RunError(
-                f"{self.path / MODEL_FILE} must hold the weights of the run's model; {name!r} of shape {shape} is "
+                f"{self.path / MODEL_FILE} must hold the weights of the run's model; {name!r} of shape {size} is "
                 f"either missing or not part of it. {RESTORE}"
             )
+        model = architecture.build(shape, configuration.member.latents, seed=0)
         model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
         return model.eval()
 

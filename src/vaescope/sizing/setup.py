@@ -11,7 +11,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 
 import torch
 
-from vaescope.checks import finite_number, whole_number
+from vaescope.checks import MAX_RUNS, finite_number, whole_number
 from vaescope.data import Dataset
 from vaescope.dimension import Estimate, estimate
 from vaescope.errors import ConfigurationError, DataError
@@ -94,8 +94,7 @@ class Setup:
 
     def form(self, latents: int) -> LatentModule:
         """A model without memory for its weights."""
-        with torch.device("meta"):
-            return self.architecture.build(self.data.shape, latents, seed=None)
+        return self.architecture.form(self.data.shape, latents)
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,9 @@ class SearchOptions(TrainingOptions):
         seeds = self.seeds
         if seeds is None:
             seeds = SEEDS_TOGETHER if together else 1
-        numbers = tuple(seeds) if isinstance(seeds, Sequence) else tuple(range(whole_number("seeds", seeds, 1)))
+        numbers = (
+            tuple(seeds) if isinstance(seeds, Sequence) else tuple(range(whole_number("seeds", seeds, 1, MAX_RUNS)))
+        )
         if not numbers or len(set(numbers)) < len(numbers):
             raise ConfigurationError(f"seeds must be different whole numbers, at least one, got {list(numbers)}.")
         if self.width is not None:

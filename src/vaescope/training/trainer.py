@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from vaescope.data.dataset import Dataset, Subset
 from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RepetitionWarning
+from vaescope.memory import available_memory, check_memory, memory_shortage
 from vaescope.models import Architecture, LatentModule
+from vaescope.models.architecture import check_fits, without_memory
 from vaescope.nets import initialise
 from vaescope.numerics.linalg import tf32_products
 from vaescope.objectives import form, in_words
@@ -22,6 +24,8 @@ from vaescope.training.ensemble import CRITIC_OPTIMISER, Ensemble
 from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
 from vaescope.training.monitor import HistoryValue, Monitor
 from vaescope.training.plan import PRECISIONS, Member, Plan
+
+INDEX_BYTES = 8  # of the position of an item
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,12 @@ class Trainer:
         self.device = torch.device(device)
         self.data = _resident(data, self.device)
         self.held_out = None if held_out is None else _resident(held_out.draw(plan.evaluation_items), self.device)
+        self._layouts: dict[int, Layout] = {}
         widest = max([member.latents for member in self.members] + [latents or 1])
+        self._check_weights(self._layout(widest))
         model, critic = self._build(widest, seed=0)
         self.ensemble = Ensemble.of(model, critic, self.members, plan, self.device, len(data))
-        self._layouts: dict[int, Layout] = {}
+        self._check_noise()
         self.state = self._empty_state()
         for position, member in enumerate(self.members):
             self._fill_slot(position, member, None)
@@ -153,7 +159,9 @@ class Trainer:
         """
         before, stop = self.state.copy(), self.plan.next_stop(self.state.step)
         stop = stop if until is None else min(stop, until)
-        with tf32_products(PRECISIONS[self.plan.precision].tf32):
+        what = f"the steps of {len(self.members)} models with batches of {self.plan.batch} items"
+        shortage = memory_shortage(what, "Choose a smaller batch or net, or train fewer models together.")
+        with shortage, tf32_products(PRECISIONS[self.plan.precision].tf32):
             try:
                 records = self._run(before, stop)
                 found = {"train": self._by_member({name: record.mean(0) for name, record in records.items()})}
@@ -202,11 +210,11 @@ class Trainer:
         }
         return State(self.state.step, crop(self.state.parameters), slots, buffers)
 
-    def _build(self, latents: int, seed: int | None) -> tuple[LatentModule, nn.Module | None]:
+    def _build(self, latents: int, seed: int) -> tuple[LatentModule, nn.Module | None]:
         """A model, and the critic of its objective if it has one."""
         model = self.architecture.build(self.data.shape, latents, seed)
         critic = self.members[0].objective.critic(latents)
-        if critic is not None and seed is not None:
+        if critic is not None:
             # Seeded under the name 'critic', so that the weights of the model are the same as without a critic.
             initialise(nn.ModuleDict({"critic": critic}), str(self.architecture.initialisation), seed)
         return model, critic
@@ -214,16 +222,37 @@ class Trainer:
     def _layout(self, latents: int) -> Layout:
         """Parameter layout of a standalone model with `latents` latents."""
         if latents not in self._layouts:
-            with torch.device("meta"):
-                self._layouts[latents] = Layout.of(*self._build(latents, seed=None))
+            model = self.architecture.form(self.data.shape, latents)
+            with without_memory("the critic of the objective"):
+                self._layouts[latents] = Layout.of(model, self.members[0].objective.critic(latents))
         return self._layouts[latents]
+
+    def _check_weights(self, layout: Layout) -> None:
+        """Raise an error unless the state, its copy before each chunk of steps, and the gradient fit into memory."""
+        copies = len(self.members) * (2 * (1 + len(self._slot_names(layout))) + 1)
+        names = (*layout.names, *(f"critic.{name}" for name in layout.critic_names))
+        shapes, number = dict(zip(names, layout.shapes, strict=True)), PRECISIONS[self.plan.precision].kept.itemsize
+        what = "a model in training" if len(self.members) == 1 else f"{len(self.members)} models in training, each"
+        check_fits(what, shapes, copies * number, _free_memory(self.device))
+
+    def _slot_names(self, layout: Layout) -> list[str]:
+        """The moments that the optimisers of the model and of its critic keep."""
+        optimisers = [*([CRITIC_OPTIMISER] if layout.critic_names else []), self.plan.optimiser]
+        return list(dict.fromkeys(name for optimiser in optimisers for name in optimiser.slots))
+
+    def _check_noise(self) -> None:
+        """Raise an error unless the noise of all steps between two rows of the history fits into memory."""
+        plan, number = self.plan, PRECISIONS[self.plan.precision].kept.itemsize
+        steps, columns = min(plan.steps, plan.log_every), sum(self.ensemble.noise.values())
+        needed = steps * len(self.members) * plan.batch * (INDEX_BYTES + number * columns)
+        what = f"the noise of log_every={plan.log_every} steps with batches of {plan.batch} items"
+        check_memory(what, needed, "Choose a smaller log_every or batch.", _free_memory(self.device))
 
     def _empty_state(self) -> State:
         """A state of the right shapes, to be filled slot by slot."""
         kept, members = PRECISIONS[self.plan.precision].kept, len(self.members)
         parameters = torch.zeros(members, self.ensemble.layout.size, dtype=kept, device=self.device)
-        optimisers = [*([] if self.ensemble.critic is None else [CRITIC_OPTIMISER]), self.plan.optimiser]
-        slots = {name: torch.zeros_like(parameters) for optimiser in optimisers for name in optimiser.slots}
+        slots = {name: torch.zeros_like(parameters) for name in self._slot_names(self.ensemble.layout)}
         buffers = persistent_buffers(self.ensemble.model).items()
         return State(0, parameters, slots, {name: torch.stack([buffer] * members) for name, buffer in buffers})
 
@@ -274,6 +303,14 @@ class Trainer:
             step=step,
             items=items.tolist(),
         )
+
+
+def _free_memory(device: torch.device) -> float:
+    """Bytes that the device has free, with those that torch keeps there for reuse."""
+    if device.type == "cpu":
+        return available_memory()
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def _resident(data: Dataset, device: torch.device) -> Dataset:
