@@ -208,6 +208,60 @@ CASES = {
         "one form of objective ... got Beta ... Other",
     ),
     "one member with too many latents": ("fit_many_with([Member(2), Member(20)])", "LatentError", "got 20"),
+    "a share above every number": (
+        "fit_with(held_out=1e308)",
+        "ConfigurationError",
+        "held_out ... at least one item ... got 1e+308",
+    ),
+    "an infinite number of steps": (
+        "fit_with(steps=None, epochs=1e308)",
+        "ConfigurationError",
+        "epochs ... at most ... got 1e+308",
+    ),
+    "more steps than can be counted": (
+        "fit_with(steps=None, epochs=1e15, batch=1)",
+        "ConfigurationError",
+        "steps ... got 36",
+    ),
+    "a step of 400 digits": ("fit_with(steps=10**400)", "ConfigurationError", "steps ... from 1 to ... 401 characters"),
+    "a step of 5000 digits": ("fit_with(steps=10**5000)", "ConfigurationError", "steps ... too large to show"),
+    "widths of terabytes": (
+        "fit_with(net={'name': 'mlp', 'encoder_widths': [10**9]})",
+        "ConfigurationError",
+        "parameters must fit into memory ... GB ... encoder.layers.0.weight, of shape (1000000000, 8)",
+    ),
+    "widths that 64 bits cannot count": (
+        "fit_with(net={'name': 'mlp', 'encoder_widths': [2**50, 2**50]})",
+        "ConfigurationError",
+        "must fit into memory ... smaller sizes",
+    ),
+    "widths above every size": (
+        "fit_with(net={'name': 'mlp', 'encoder_widths': [10**30]})",
+        "ConfigurationError",
+        "encoder_widths ... got (1000",
+    ),
+    "a critic of terabytes": (
+        "fit_with(objective={'name': 'factor', 'critic_widths': [10**7, 10**7]})",
+        "ConfigurationError",
+        "must fit into memory ... GB ... critic.",
+    ),
+    "too many layers": (
+        "fit_with(net={'name': 'mlp', 'encoder_widths': [1] * 10**6})",
+        "ConfigurationError",
+        "encoder_widths ... at most 1000 layers, got 1000000",
+    ),
+    "the noise of too many steps": (
+        "fit_with(steps=10**12, log_every=10**12)",
+        "ConfigurationError",
+        "log_every=1000000000000 ... GB",
+    ),
+    "an activation as a list": (
+        "fit_with(net={'name': 'mlp', 'encoder_activation': {'relu': 1}})",
+        "UnknownNameError",
+        "activation ... got {'relu': 1}",
+    ),
+    "a long name": ("fit_with(net='n' * 5000)", "UnknownNameError", "net ... 5,002 characters"),
+    "a device of 5000 digits": ("fit_with(device='cuda:' + '9' * 5000)", "UnknownNameError", "device ... 5,007"),
     "plan with zero steps": ("Plan(0)", "ConfigurationError", "steps ... whole number of at least 1 ... got 0"),
     "plan with a negative batch": ("Plan(5, -1)", "ConfigurationError", "batch ... whole number ... -1"),
     "plan with evaluate_every not a multiple of log_every": (

@@ -199,3 +199,16 @@ def test_mistakes_are_one_sentence_before_anything_is_trained(
     assert said in error
     assert error.count("\n") == 1
     assert {path.name for path in file.parent.iterdir()} == {"sweep.toml", "wrong.toml"}
+
+
+def test_a_grid_of_a_billion_runs_is_counted_at_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = list(range(1000))
+    file.write_text(
+        f"{TEXT[: TEXT.index('[grid]')]}[grid]\nseed = {many}\nsplit_seed = {many}\nlearning_rate = {many}\n"
+    )
+    assert call(monkeypatch, file, "--dry-run", "--device", "cpu") == 2
+    message = capsys.readouterr().err
+    assert "100,000 combinations" in message
+    assert "1000 of seed x 1000 of split_seed x 1000 of learning_rate" in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -258,3 +259,69 @@ def test_data_can_be_named_by_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     np.save("codes.npy", np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
     assert read(tmp_path, '[data]\nname = "codes.npy"\n[model]\nlatents = 3\n').data == "codes.npy"
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        (f"{DIGITS}x = {'[' * 5000}{']' * 5000}\n", "20 lists and tables"),
+        (f"{DIGITS}x = {'[' * 100}{']' * 100}\n", "20 lists and tables"),
+        (f"{DIGITS}[{'.'.join('a' * 3000)}]\n", "20 lists and tables"),
+        (f"{DIGITS}seed = {'9' * 5000}\n", "must be TOML"),
+        (f"{DIGITS}seed = 0x{'f' * 5000}\n", "10,000 bits"),
+        (f"{DIGITS}[model.net]\nname = 'mlp'\nencoder_widths = [1000000000]\n", "line 3, model.net: a model"),
+        (
+            f"{DIGITS}[grid]\nlatents = [2]\n'net.encoder_widths' = [[4], [1000000000]]\n[model]\nnet='mlp'",
+            "line 5, grid.",
+        ),
+        (f"{DIGITS}[training]\nheld_out = 1e308\n", "line 4, training.held_out"),
+        (f"{DIGITS}[training]\nepochs = 1e308\n", "line 4, training.epochs"),
+        (f"{DIGITS}[model]\nnet = {'n' * 5000!r}\n", "5,002 characters"),
+    ],
+    ids=["arrays", "less deep arrays", "tables", "digits", "hexadecimal", "widths", "grid", "share", "epochs", "name"],
+)
+def test_values_that_no_computer_holds_are_refused(text: str, fact: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as met:
+        read(tmp_path, text)
+    assert fact in str(met.value)
+
+
+def test_a_grid_is_counted_before_its_runs_are_made(tmp_path: Path) -> None:
+    many = list(range(1000))
+    with pytest.raises(
+        ConfigurationError, match=r"line 3, grid: .* 100,000 .* 1000 of seed x 1000 of split_seed x 1000 of"
+    ):
+        read(tmp_path, f"{DIGITS}[grid]\nseed = {many}\nsplit_seed = {many}\n'objective.beta' = {many}\n")
+    with pytest.raises(ConfigurationError, match="1000000000 of seed"):
+        Sweep("digits", grid={"seed": range(10**9)})
+
+
+def test_mutated_files_are_sweeps_or_are_refused(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    values = (
+        "1e308",
+        "-1",
+        "nan",
+        "[]",
+        "{}",
+        "1e9",
+        "true",
+        "''",
+        "1979-05-27",
+        "[[[[1]]]]",
+        "9999999999999999999999",
+    )
+    refused = 0
+    for _ in range(200):
+        lines = WHOLE.splitlines()
+        for _ in range(draw.randint(1, 3)):
+            number = draw.randrange(len(lines))
+            name, equals, _ = lines[number].partition("=")
+            lines[number] = draw.choice(
+                [f"{name}{equals}{draw.choice(values)}", lines[draw.randrange(len(lines))], lines[number][::-1], ""]
+            )
+        try:
+            read(tmp_path, "\n".join(lines))
+        except ConfigurationError:
+            refused += 1
+    assert 100 < refused < 200

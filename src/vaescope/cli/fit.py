@@ -8,6 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
+from vaescope.checks import check_run_count
 from vaescope.cli import options
 from vaescope.cli.options import numbers
 from vaescope.cli.output import Row, print_json, print_rows, print_runs, print_table, runs_option
@@ -64,14 +65,13 @@ def fit(
 
     if beta is not None and "beta" in training.tables["objective"]:
         raise ConfigurationError(f"give --beta or --set objective.beta, not both; got --beta {beta}.")
+    sizes, seeds = numbers("latents", latents, int), numbers("seed", seed, int)
+    betas = [None] if beta is None else numbers("beta", beta, float)
+    rates = numbers("learning-rate", learning_rate, float)
+    check_run_count({"latents": len(sizes), "beta": len(betas), "learning_rate": len(rates), "seed": len(seeds)})
     members = [
         Member(size, OBJECTIVES.resolve(training.objective_table(strength)), rate, start)
-        for size, strength, rate, start in product(
-            numbers("latents", latents, int),
-            [None] if beta is None else numbers("beta", beta, float),
-            numbers("learning-rate", learning_rate, float),
-            numbers("seed", seed, int),
-        )
+        for size, strength, rate, start in product(sizes, betas, rates, seeds)
     ]
     fit_options = FitOptions(batch=batch, steps=steps, epochs=epochs, **training.keywords())
     trained = fit_many(training.open_data(data), members, fit_options)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, get_type_h
 
 from typer import Argument, Option
 
+from vaescope.checks import check_plain, too_deep
 from vaescope.cli.variants import choices
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, quoted
 
 if TYPE_CHECKING:
     from vaescope.data import Dataset
@@ -89,12 +90,9 @@ class TrainingFlags:
             part, dot, option = path.partition(".")
             if not (equals and dot and option and part in PARTS):
                 raise ConfigurationError(
-                    f"--set must be PART.OPTION=VALUE with PART one of {', '.join(PARTS)}, got {setting!r}."
+                    f"--set must be PART.OPTION=VALUE with PART one of {', '.join(PARTS)}, got {quoted(setting)}."
                 )
-            try:
-                tables[part][option] = json.loads(value)
-            except ValueError:
-                tables[part][option] = value
+            tables[part][option] = _value(f"--set {path}", value)
         return tables
 
     def part(self, kind: str, name: Name) -> Name | Table:
@@ -165,13 +163,25 @@ def with_training_flags(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+def _value(name: str, text: str) -> object:
+    """A value of `--set`: JSON, or else text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    except RecursionError as error:
+        raise too_deep(name) from error
+    check_plain(name, value)
+    return value
+
+
 def numbers(option: str, values: str, kind: Callable[[str], Number]) -> list[Number]:
     """The numbers of a comma-separated list."""
     try:
         return [kind(value) for value in values.split(",")]
     except ValueError:
         wanted = "whole numbers" if kind is int else "numbers"
-        raise ConfigurationError(f"--{option} must be {wanted} separated by commas, got {values!r}.") from None
+        raise ConfigurationError(f"--{option} must be {wanted} separated by commas, got {quoted(values)}.") from None
 
 
 def names(values: str | None) -> str | list[str] | None:

@@ -114,7 +114,8 @@ class Dataset(ABC):
         Returns:
             The training part and the held-out part, each in the original order.
         """
-        count = round(held_out * len(self)) if isinstance(held_out, float) else held_out
+        # A share is clipped, because the product of a large one is infinite.
+        count = round(max(0.0, min(1.0, held_out)) * len(self)) if isinstance(held_out, float) else held_out
         if not 0 < count < len(self):
             raise ConfigurationError(
                 f"held_out must leave at least one item in each part of the {len(self)} items, got {held_out!r}. "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from vaescope.checks import finite_number, whole_number
+from vaescope.checks import LARGEST_NUMBER, finite_number, whole_number
 from vaescope.data.conditions import condition_width
 from vaescope.data.dataset import Dataset
 from vaescope.errors import ConfigurationError, DataError, unknown_name
@@ -97,7 +98,7 @@ class FitOptions(TrainingOptions):
             if value is not None or name in ("batch", "evaluation_items"):
                 whole_number(name, value, 1)
         if self.epochs is not None:
-            finite_number("epochs", self.epochs, above=0)
+            finite_number("epochs", self.epochs, above=0, at_most=LARGEST_NUMBER)
         if self.steps is not None and self.epochs is not None:
             raise ConfigurationError(
                 f"give steps or epochs, not both; got steps={self.steps} and epochs={self.epochs}."
@@ -149,9 +150,10 @@ def choose_device(device: str | torch.device | None) -> str:
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     name = str(device)
-    kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (":" in name and not number.isdecimal()):
+    parts = re.fullmatch(r"(cpu|cuda)(?::(\d{1,4}))?", name, re.ASCII)
+    if parts is None:
         raise unknown_name("device", name, ["cpu", "cuda"])
+    kind, number = parts.groups()
     visible = torch.cuda.device_count()
     if kind == "cuda" and int(number or 0) >= visible:
         raise ConfigurationError(f"device {name!r} needs a GPU that torch can see; torch sees {visible}. Use 'cpu'.")

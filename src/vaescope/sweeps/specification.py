@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vaescope.checks import check_run_count
 from vaescope.data import DataLike
-from vaescope.errors import ConfigurationError, unknown_name
+from vaescope.errors import ConfigurationError, quoted, unknown_name
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.runs.options import FitOptions
 from vaescope.training import Member
@@ -76,6 +77,7 @@ class Sweep:
                 raise unknown_name("field of a member", name, MEMBER_KEYS)
         for key, values in self.grid.items():
             check_grid_entry(key, values)
+        check_run_count({key: len(values) for key, values in self.grid.items()})
 
     def trials(self) -> list[Trial]:
         """Every run; the last key of the grid varies fastest."""
@@ -95,7 +97,7 @@ def check_grid_entry(key: str, values: object) -> None:
     if not option and part not in known:
         raise unknown_name("a key of the grid", part, known)
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise ConfigurationError(f"{key} in the grid must be a list of at least one value, got {values!r}.")
+        raise ConfigurationError(f"{key} in the grid must be a list of at least one value, got {quoted(values)}.")
 
 
 def data_name(data: DataLike) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vaescope.checks import check_plain, check_run_count, too_deep
 from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError
 from vaescope.runs.measurements import MeasurementSpec
@@ -70,8 +71,11 @@ def read_sweep(path: str | Path) -> Sweep:
         raise ConfigurationError(f"{path} must be a readable text file ({error}).") from error
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also for a number of more digits than Python reads
         raise ConfigurationError(f"{path} must be TOML: {error}.") from error
+    except RecursionError as error:
+        raise too_deep(str(path)) from error
+    check_plain(str(path), tables)
     return SweepFile(str(path), text, tables).sweep()
 
 
@@ -107,6 +111,9 @@ class SweepFile:
         for key, entry in grid.items():
             with self._at(entry.path):
                 check_grid_entry(key, entry.values)
+        if grid:
+            with self._at(("grid",)):
+                check_run_count({key: len(entry.values) for key, entry in grid.items()})
         measure = self.tables.get("measure", {})
         for name, value in measure.items():
             with self._at(("measure", name)):
@@ -191,7 +198,7 @@ class SweepFile:
         (configuration,) = FitOptions.of(trial.settings).configurations(data, [trial.member])
         model = f"{configuration.architecture} {trial.member.latents} {data.shape}"
         if model not in self._built:
-            configuration.architecture.build(data.shape, trial.member.latents, seed=None)
+            configuration.architecture.check_size(data.shape, trial.member.latents)
             self._built.add(model)
 
     def _open(self, source: DataLike) -> Dataset:
