@@ -41,10 +41,8 @@ def finite_number(
 ) -> float:
     """The value as a float, or a `ConfigurationError` that names it."""
     if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:  # an integer that no float can hold
-            number = math.inf
+        # torch holds integers of 64 bits only, a float all others.
+        number = math.inf if isinstance(value, int) and abs(value) > LARGEST_NUMBER else float(value)
         if math.isfinite(number) and at_least <= number <= at_most and number > above:
             return number
     bound = f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}"
