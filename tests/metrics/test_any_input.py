@@ -184,8 +184,11 @@ def test_whole_numbers_are_continuous_on_request() -> None:
 def test_the_choice_of_factors_is_checked() -> None:
     with pytest.raises(UnknownNameError, match=r"discrete .*'size'.*Did you mean"):
         mig(CODES, FACTORS, names=("shape", "sizes"), discrete="size")
-    with pytest.raises(UnknownNameError, match=r"continuous .*got 2"):
-        mig(CODES, FACTORS, continuous=[2])
+    wrong: Any
+    for wrong in (2, [2], 1.5, [[1]], None, "factor"):
+        with pytest.raises(UnknownNameError, match=r"^continuous must be one of"):
+            mig(CODES, FACTORS, continuous=wrong)
+    assert mig(CODES, FACTORS, continuous=np.array([0, 1])) == mig(CODES, FACTORS, continuous=True)
     with pytest.raises(ConfigurationError, match="'factor 1' as both"):
         mig(CODES, FACTORS, continuous=True, discrete=[1])
     with pytest.raises(UnknownNameError, match=r"rare .*'skip'"):
@@ -319,8 +322,26 @@ def test_decoders_that_cannot_be_differentiated_are_refused() -> None:
         distance_to_orthogonality(lambda z: np.tanh(z.numpy()), CODES)
     with pytest.raises(DataError, match=r"decoder must .* torch"):
         distance_to_orthogonality(lambda z: torch.from_numpy(z.detach().numpy() ** 2), CODES)
+    linear = torch.nn.Linear(4, 6).double()
+    for hidden in (
+        torch.no_grad()(linear.forward),
+        lambda z: linear(z.detach()),
+        torch.inference_mode()(linear.forward),
+    ):
+        with pytest.raises(DataError, match="decoder must pass gradients"):
+            distance_to_orthogonality(hidden, CODES)
     with pytest.raises(DataError, match="decoder must return a tensor"):
         distance_to_orthogonality(lambda z: np.ones((1, 4)), CODES)
+
+
+def test_messages_have_the_name_of_the_argument() -> None:
+    for sources in (CODES[:9], [[1.0], [2.0, 3.0]], "a"):
+        with pytest.raises(DataError, match=r"^sources must"):
+            mcc(CODES, sources)
+    with pytest.raises(DataError, match="Pass sources"):
+        mcc(CODES)
+    with pytest.raises(DataError, match=r"^labels must"):
+        class_activation(CODES, np.full(ITEMS, np.nan))
 
 
 def test_representations_are_taken_by_functions_of_codes_and_sources() -> None:

@@ -195,3 +195,4 @@ def test_a_rare_factor_value_and_constant_codes_leave_out_a_part_of_the_page_wit
     found = words(vs.report([codes, constant], tmp_path / "two.html"))
     assert "Constant codes" in found
     assert "codes (2)" in found
+    assert "no similarity" in words(vs.report([constant, constant], tmp_path / "three.html"))

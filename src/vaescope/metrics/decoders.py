@@ -99,6 +99,7 @@ def jacobian_products(decoder: DecoderLike, codes: CodesLike, items: int, seed: 
     latents = tuple(range(table.shape[1])) if decoder.latents is None else decoder.latents
     rows = np.sort(np.random.default_rng(seed).permutation(len(table))[:items])
     means = table[rows].to(table if decoder.like is None else decoder.like)
+    _require_gradient(decoder, means[:1], rows[:1])
     directions = torch.eye(means.shape[1], dtype=means.dtype, device=means.device)[list(latents)]
     products: list[Tensor] = []
     start, size, dimensions = 0, 1, 0
@@ -113,6 +114,16 @@ def jacobian_products(decoder: DecoderLike, codes: CodesLike, items: int, seed: 
         place = int(np.argwhere(~np.isfinite(found))[0][0])
         raise DataError(f"the Jacobian of the decoder must be finite, that of code {place} is not. Check the codes.")
     return JacobianProducts(found, latents, dimensions, float(torch.finfo(means.dtype).eps), decoder.output)
+
+
+def _require_gradient(decoder: DecoderFunction, z: Float[Tensor, "one latents"], rows: Int[np.ndarray, "one"]) -> None:
+    """Raise an error if gradients do not reach the codes: the Jacobian would be 0, which looks orthogonal."""
+    with torch.enable_grad():
+        leaf = z.detach().requires_grad_()
+        item = decoder(leaf.clone(), rows)
+        reached = item.requires_grad and torch.autograd.grad(item.sum(), leaf, allow_unused=True)[0] is not None
+    if not reached:
+        raise DataError("decoder must pass gradients to its codes, but none arrive. Remove torch.no_grad and detach.")
 
 
 def _columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, TypedDict
@@ -24,7 +24,7 @@ DROP, MERGE = "drop", "merge"
 
 FactorsLike: TypeAlias = ArrayLike | None
 # All factors or none, or some of them by name or by number.
-FactorChoice: TypeAlias = bool | int | str | Sequence[int | str]
+FactorChoice: TypeAlias = bool | int | str | Iterable[int | str]
 
 
 class InputOptions(TypedDict, total=False):
@@ -153,6 +153,7 @@ def metric_inputs(
     codes: CodesLike,
     factors: FactorsLike = None,
     *,
+    argument: str = "factors",
     names: Sequence[str] | None = None,
     discrete: FactorChoice = False,
     continuous: FactorChoice = False,
@@ -165,24 +166,25 @@ def metric_inputs(
     Args:
         codes: A `Representation`, whose means are taken, or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation` that vary, or its labels.
+        argument: What error messages call the factors.
         names, discrete, continuous, rare, exclude, types: See `InputOptions`.
     """
     array = as_table(means_of(codes), "codes", min_items=2).double().cpu().numpy()
     if rare not in (None, DROP, MERGE):
         raise unknown_name("rare", rare, (DROP, MERGE))
     if factors is None:
-        factors, names = _own_factors(codes, names)
+        factors, names = _own_factors(codes, names, argument)
     elif names is None:
         names = column_names(factors)
-    given = as_numpy(factors, "factors")
+    given = as_numpy(factors, argument)
     given = given[:, None] if given.ndim == 1 else given
     if given.ndim != 2 or len(given) != len(array) or 0 in given.shape:
         raise DataError(
-            "factors must have one row for each item of the codes and one column for each factor, got the shapes "
+            f"{argument} must have one row for each item of the codes and one column for each factor, got the shapes "
             f"{given.shape} and {tuple(array.shape)} of the codes. Pass those of the same items, in the same order."
         )
     values = given.astype(np.float64)
-    check_finite(torch.from_numpy(values), "factors", "columns")
+    check_finite(torch.from_numpy(values), argument, "columns")
     titles = _titles(names, values.shape[1])
     if len(set(titles)) < len(titles):
         raise DataError(f"names of factors must differ, got {titles}.")
@@ -231,12 +233,12 @@ def count_varying(factors: Tensor | None, labels: Tensor | None) -> int:
 
 
 def _own_factors(
-    codes: CodesLike, names: Sequence[str] | None
+    codes: CodesLike, names: Sequence[str] | None, argument: str
 ) -> tuple[Int[np.ndarray, "items *factors"], Sequence[str] | None]:
     """The factors of a representation that vary, or its labels."""
     factors, labels = (codes.factors, codes.labels) if isinstance(codes, Representation) else (None, None)
     if factors is None and labels is None:
-        raise DataError("a metric compares codes with factors, got codes alone. Pass factors.")
+        raise DataError(f"a metric compares codes with {argument}, got codes alone. Pass {argument}.")
     if factors is None:
         return as_numpy(labels, "labels"), ("label",) if names is None else names
     table = as_numpy(factors, "factors")
@@ -293,9 +295,9 @@ def _chosen(argument: str, choice: FactorChoice, names: tuple[str, ...]) -> set[
         return set(range(len(names))) if choice else set()
     known: dict[str | int, int] = {name: place for place, name in enumerate(names)}
     known |= {place: place for place in range(len(names))}
-    entries = [choice] if isinstance(choice, str | int) else list(choice)
+    entries = choice if isinstance(choice, Iterable) and not isinstance(choice, str) else [choice]
     for entry in entries:
-        if entry not in known:
+        if not isinstance(entry, Hashable) or entry not in known:
             raise unknown_name(argument, entry, names)
     return {known[entry] for entry in entries}
 

@@ -134,6 +134,7 @@ def evaluate(
     codes: CodesLike,
     factors: FactorsLike = None,
     *,
+    argument: str = "factors",
     half_samples: int = 0,
     scale: bool = False,
     seed: int = 0,
@@ -146,10 +147,11 @@ def evaluate(
         measure: Computes the score of the checked items.
         codes: A `Representation` or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation`.
+        argument: What error messages call the factors.
         half_samples, scale, seed, inputs: See `MetricOptions`.
     """
     random_seed(seed)
-    data = metric_inputs(codes, factors, **inputs)
+    data = metric_inputs(codes, factors, argument=argument, **inputs)
     found = measure(data, seed)
     score = make_score(metric, estimator, found, data)
     if scale:

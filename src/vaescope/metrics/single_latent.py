@@ -89,7 +89,8 @@ def mcc(
     if correlation not in CORRELATIONS:
         raise unknown_name("correlation", correlation, CORRELATIONS)
     measure = partial(_matched, ranked=correlation == "spearman")
-    return evaluate("mcc", f"{correlation} correlation, best matching", measure, codes, sources, **options)
+    title = f"{correlation} correlation, best matching"
+    return evaluate("mcc", title, measure, codes, sources, argument="sources", **options)
 
 
 def _gaps(

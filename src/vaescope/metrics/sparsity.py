@@ -64,7 +64,7 @@ def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise:
     table, labels = as_table(means_of(codes), "codes"), as_numpy(labels, "labels")
     if labels.shape != (len(table),):
         raise DataError(f"labels must be one number for each of {len(table)} items, got the shape {labels.shape}.")
-    whole = metric_inputs(table, labels, names=("label",))
+    whole = metric_inputs(table, labels, argument="labels", names=("label",))
     names = tuple(f"class {value:g}" for value in np.unique(labels))
     data, classes = _varying_latents(whole, normalise), whole.classes[:, 0]
     sums = np.zeros((len(names), len(data.latents)))
