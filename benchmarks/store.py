@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import csv
 import json
 import os
 import statistics
@@ -18,6 +19,7 @@ import vaescope as vs
 from vaescope.runs import Run
 from vaescope.runs.record import identity_of
 from vaescope.runs.rows import kept_row, read_row
+from vaescope.runs.sealed import sealed
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
 STEPS, LOG_EVERY, EVALUATE_EVERY = 600, 12, 72  # 50 rows of training, 9 of held-out items, 2 looks at the latents
@@ -51,16 +53,30 @@ def write_runs(run: Run, number: int, folder: Path, kept: bool = True) -> None:
         record["id"] = identity_of(record["configuration"])
         path = folder / record["id"]
         path.mkdir(parents=True)
-        (path / "run.json").write_text(json.dumps(record, indent=2))
+        (path / "run.json").write_text(json.dumps(sealed(record), indent=2))
         (path / "history.jsonl").write_bytes(history)
         if kept:
             own = {**row, "id": record["id"], "seed": seed, "test_loss": row["test_loss"] + seed % 97}
-            (path / "summary.json").write_text(json.dumps(kept_row(own)))
+            (path / "summary.json").write_text(json.dumps(sealed(kept_row(own))))
         if seed % 4:
-            (path / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 10 / 10}}}))
+            (path / "results.json").write_text(json.dumps(sealed({"mig": {"values": {"mig": seed % 10 / 10}}})))
 
 
-def seconds(arguments: list[str], repeats: int) -> tuple[list[float], str]:
+def damage_runs(folder: Path, number: int) -> None:
+    """Change the record, the measurements or the history of some runs, as far apart as possible."""
+    paths = sorted(path for path in folder.iterdir() if (path / "results.json").is_file())
+    for place in range(number):
+        path = paths[place * len(paths) // number]
+        file = path / ("run.json", "results.json", "history.jsonl")[place % 3]
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])
+        past = time.time() - 3600  # nobody is writing it now
+        os.utime(path / "summary.json", (past - 1, past - 1))
+        for changed in (file, path):
+            os.utime(changed, (past, past))
+
+
+def seconds(arguments: list[str], repeats: int, damaged: int = 0) -> tuple[list[float], str]:
     """How long the command takes from its start to its end, and what it prints."""
     times = []
     for _ in range(repeats):
@@ -69,8 +85,9 @@ def seconds(arguments: list[str], repeats: int) -> tuple[list[float], str]:
             [sys.executable, "-m", "vaescope.cli", *arguments], capture_output=True, text=True, env=os.environ
         )
         times.append(time.perf_counter() - began)
-        if done.returncode:
-            sys.exit(done.stderr)
+        named = done.stderr.count("warning: ")
+        if done.returncode != (1 if damaged else 0) or named != damaged:
+            sys.exit(f"{named} warnings, exit code {done.returncode}: {done.stderr}")
     return times, done.stdout
 
 
@@ -79,6 +96,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5000, help="How many runs.")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--without-summaries", action="store_true", help="As before summaries were kept.")
+    parser.add_argument("--damaged", type=int, default=0, help="How many of the runs are damaged, and left out.")
+    parser.add_argument("--json", help="File for the times.")
     parser.add_argument("--keep", help="Folder to write the runs into and leave them in.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -87,7 +106,8 @@ def main() -> None:
         began = time.perf_counter()
         write_runs(run, options.runs, folder, not options.without_summaries)
         print(f"{options.runs} runs with {len(run.history)} rows each, in {time.perf_counter() - began:.1f} s")
-        where = ["--runs", str(folder)]
+        damage_runs(folder, options.damaged)
+        where, found = ["--runs", str(folder)], {}
         questions = {
             "vaescope runs": ["runs", *where],
             "... --where --sort --limit": ["runs", *where, "--where", "mig=0.3,0.5", "--sort", "-test_loss"],
@@ -97,9 +117,16 @@ def main() -> None:
             "runs sql, over all histories": ["runs", "sql", SQL, *where],
         }
         for name, arguments in questions.items():
-            times, printed = seconds(arguments, options.repeats)
+            times, printed = seconds(arguments, options.repeats, options.damaged)
+            found[name] = times
             print(f"{name}: median {statistics.median(times):.2f} s, most {max(times):.2f} s")
         print(printed)
+        with (Path(temporary) / "all.csv").open(newline="") as file:
+            shown = sum(1 for _ in csv.DictReader(file))
+        print(f"{shown} of {options.runs} runs shown, {options.damaged} named")
+        if options.json:
+            counts = {"runs": options.runs, "damaged": options.damaged, "shown": shown}
+            Path(options.json).write_text(json.dumps({**counts, "seconds": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

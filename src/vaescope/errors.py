@@ -57,12 +57,23 @@ class NonFiniteError(VaescopeError, ArithmeticError):
         return partial(type(self), **self.__dict__), self.args
 
 
+class DamagedRunWarning(UserWarning):
+    """A run, or a file of a store, that is left out because it is damaged or cannot be read."""
+
+
 class CollapseWarning(UserWarning):
     """Latents that a model used are becoming passive while it trains."""
 
 
 class RepetitionWarning(UserWarning):
     """Steps that gave a non-finite number once and finite numbers when repeated."""
+
+
+def unreadable(path: object, error: OSError) -> RunError:
+    """The error for a file or a folder that the system does not let us read; its content may be good."""
+    return RunError(
+        f"{path} must be readable, but the system says: {error.strerror}. Check its name, its permissions and its disk."
+    )
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:

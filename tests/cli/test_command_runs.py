@@ -19,6 +19,7 @@ import vaescope as vs
 from vaescope.cli import app
 from vaescope.errors import RunError, VaescopeError
 from vaescope.runs import FitOptions, Run, fit_many
+from vaescope.runs.sealed import sealed
 from vaescope.tables import columns_of
 from vaescope.training import Member
 
@@ -107,7 +108,7 @@ def many(folder: Path, tmp_path: Path) -> Path:
         other = replace(configuration, member=replace(configuration.member, seed=seed))
         (place / other.id).mkdir()
         Run.create(place / other.id, other)
-        (place / other.id / "results.json").write_text(json.dumps({"mig": {"values": {"mig": seed % 7 / 7}}}))
+        (place / other.id / "results.json").write_text(json.dumps(sealed({"mig": {"values": {"mig": seed % 7 / 7}}})))
     return place
 
 
@@ -167,7 +168,7 @@ def test_an_id_of_digits_is_text_and_a_number_is_a_number(many: Path) -> None:
     file = many / "123456789012" / "run.json"
     Path(shutil.copytree(run.path, file.parent))
     row = {**vs.runs.table(many, {"id": run.id})[0], "id": "123456789012", "status": "complete"}
-    (file.parent / "summary.json").write_text(json.dumps(row))
+    (file.parent / "summary.json").write_text(json.dumps(sealed({"version": 1, "row": row})))
     found = asked("--runs", str(many), "--where", "id=123456789012", "--where", "learning_rate=0.00010", "--json")
     assert [row["id"] for row in json.loads(found)] == ["123456789012"]
 

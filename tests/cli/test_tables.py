@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from vaescope.cli.output import MAX_UNBROKEN_WORD, PLAIN_PADDING, RULED_PADDING, layout
 from vaescope.objectives import Beta
 from vaescope.runs import FitOptions, Run, fit_many
+from vaescope.runs.sealed import sealed
 from vaescope.training import Member
 
 pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
@@ -94,7 +96,7 @@ def test_settings_that_vary_come_before_those_that_do_not(folder: Path, tmp_path
     assert {"id", "learning_rate", "test_loss", "status"} <= set(shown)
     assert "model" not in shown
     for run in runs:
-        (run.path / "results.json").write_text('{"mig": {"values": {"mig": 0.5}}}')
+        (run.path / "results.json").write_text(json.dumps(sealed({"mig": {"values": {"mig": 0.5}}})))
     assert "mig" in heads(on_terminal(100, "runs", "--runs", str(tmp_path))[0])
 
 

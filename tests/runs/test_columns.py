@@ -97,7 +97,7 @@ def test_swept_settings_are_in_every_form_of_the_results(tmp_path: Path) -> None
     names = list(grid)
     assert [tuple(row[name] for name in names) for row in rows] == wanted
     by_id = {row["id"]: tuple(row[name] for name in names) for row in rows}
-    assert {row["id"]: tuple(row[name] for name in names) for row in read_rows(tmp_path)} == by_id
+    assert {row["id"]: tuple(row[name] for name in names) for row in read_rows(tmp_path).rows.values()} == by_id
     assert {run.id: summary(run)["data.dimension"] for run in Store(tmp_path).runs()} == {
         identity: size for identity, (_, _, size) in by_id.items()
     }

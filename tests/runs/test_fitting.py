@@ -224,8 +224,8 @@ def test_the_first_number_that_is_not_finite_is_traced(members: list[float], tmp
     (failed,) = [Run.open(file.parent) for file in tmp_path.glob("*/failure.json")]
     assert failed.status == "failed"
     assert failed.configuration.member == asked[error.member]
-    failure = json.loads((failed.path / "failure.json").read_text())
-    assert failure == {"error": str(error), "term": error.term, "step": error.step, "items": error.items}
+    assert json.loads((failed.path / "failure.json").read_text())["sha256"]
+    assert failed.failure == {"error": str(error), "term": error.term, "step": error.step, "items": error.items}
     good = load_state(failed.path / "last_good.safetensors")
     assert good.step == error.step
     assert torch.isfinite(good.parameters).all()
@@ -297,12 +297,12 @@ def interrupted_group(folder: Path, seeds: range, patch: pytest.MonkeyPatch) -> 
 
 def test_runs_that_train_together_show_their_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_group(tmp_path, range(3), monkeypatch)
-    assert [(row["status"], row["step"]) for row in read_rows(tmp_path)] == [("training", 15)] * 3
+    assert [(row["status"], row["step"]) for row in read_rows(tmp_path).rows.values()] == [("training", 15)] * 3
     stopped = {path.name: Run.open(path).history for path in tmp_path.glob("[!.]*")}
     runs = fit_many(DATA, [Member(3, seed=seed) for seed in range(3)], FitOptions(runs=tmp_path, **SMALL))
     for run in runs:
         assert stopped[run.id] == [row for row in run.history if row["step"] <= 15] != []
-    assert [row["step"] for row in read_rows(tmp_path)] == [30] * 3
+    assert [row["step"] for row in read_rows(tmp_path).rows.values()] == [30] * 3
 
 
 def test_runs_in_another_ensemble_show_their_progress_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +311,7 @@ def test_runs_in_another_ensemble_show_their_progress_there(tmp_path: Path, monk
         interrupt_after(patch, 1, Trainer, "advance")
         with pytest.raises(KeyboardInterrupt):
             fit_many(DATA, [Member(3, seed=seed) for seed in range(4)], FitOptions(runs=tmp_path, **SMALL))
-    assert [row["step"] for row in read_rows(tmp_path)] == [5] * 4
+    assert [row["step"] for row in read_rows(tmp_path).rows.values()] == [5] * 4
 
 
 @pytest.mark.parametrize("seeds", [range(1), range(2), range(4)], ids=["one of them", "some of them", "more"])

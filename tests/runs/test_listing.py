@@ -16,6 +16,7 @@ from vaescope.models import Architecture
 from vaescope.objectives import Beta
 from vaescope.runs import Configuration, Run, Split
 from vaescope.runs.queries import select_rows
+from vaescope.runs.sealed import sealed
 from vaescope.training import Member, Plan
 
 DATA = {"name": "none", "items": 4, "shape": [5], "fingerprint": "0"}
@@ -33,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run = Run.create(folder / configuration.id, configuration)
             if seed:
                 results = {"mig": {"values": {"mig": random.Random(f"{latents} {seed}").random()}}}
-                (run.path / "results.json").write_text(json.dumps(results))
+                (run.path / "results.json").write_text(json.dumps(sealed(results)))
     return folder
 
 

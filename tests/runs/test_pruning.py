@@ -24,6 +24,7 @@ from vaescope.runs.configuration import Pruning
 from vaescope.runs.journal import Journal
 from vaescope.runs.pruning import Pruned, prune
 from vaescope.runs.record import Provenance
+from vaescope.runs.sealed import sealed
 from vaescope.training import Member, Plan
 
 NET = MLP((12,), (10,))
@@ -161,7 +162,7 @@ def test_a_half_written_pruned_run_is_written_again(tmp_path: Path) -> None:
     again = prune(original).run
     assert all(torch.equal(value, weights[name]) for name, value in again.model.state_dict().items())
     record = {**again.record.table(), "status": "training"}
-    (run.path / "run.json").write_text(json.dumps(record))
+    (run.path / "run.json").write_text(json.dumps(sealed(record)))
     with pytest.raises(RunError, match=f"Prune run {original.id} again"):
         _ = Run.open(run.path).model
     assert prune(original).run.status == "complete"

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from vaescope.errors import ConfigurationError, RunError, WriteError
+from vaescope.errors import ConfigurationError, DamagedRunWarning, WriteError
 from vaescope.models import Architecture
 from vaescope.runs import Configuration, Run, Split, Store
 from vaescope.runs.queries import query, write_parquet
@@ -89,10 +89,13 @@ def test_a_damaged_line_is_named(line: str, runs: list[Run]) -> None:
     folder = runs[0].path.parent
     file = runs[1].finish(ARCHITECTURE.build((5,), 2, seed=0)).path / "history.jsonl"
     file.write_text(f"{good}{line}\n{good}")
+    record = runs[1].record.table() | {"status": "failed", "provenance": {"version": 0}}
+    file.with_name("run.json").write_text(json.dumps(record))
     (file.parent / "summary.json").write_text(json.dumps({"id": runs[1].id, "status": "complete"}))
     assert Store(folder).query("SELECT count(*) FROM runs")[1] == [(4,)]
-    with pytest.raises(RunError, match=rf"{runs[1].id}/history\.jsonl is damaged: line 2"):
-        Store(folder).query("SELECT * FROM history")
+    with pytest.warns(DamagedRunWarning, match=rf"{runs[1].id}/history\.jsonl, line 2, is damaged"):
+        (found,) = Store(folder).query("SELECT count(DISTINCT run) FROM history")[1]
+    assert found == (2,)  # of the others, one has no rows
 
 
 def test_a_run_without_a_history_can_be_queried(runs: list[Run]) -> None:

@@ -18,6 +18,7 @@ from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.runs import Run, fit
 from vaescope.runs.record import Compilation, Origin, Plugin, Provenance, RunRecord
 from vaescope.runs.rows import read_row
+from vaescope.runs.sealed import sealed
 from vaescope.training import Trainer
 
 STORE = Path(__file__).parents[1] / "compatibility" / "store_0_1" / "runs"
@@ -50,7 +51,12 @@ def newer(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def rewritten(run: Run) -> dict[str, Any]:
-    return json.loads((run.path / "run.json").read_text())
+    return without(json.loads((run.path / "run.json").read_text()))
+
+
+def without(table: dict[str, Any]) -> dict[str, Any]:
+    """The content of a file without its checksum."""
+    return {name: value for name, value in table.items() if name != "sha256"}
 
 
 def test_a_record_of_0_1_opens_with_what_it_kept_and_defaults_for_the_rest() -> None:
@@ -86,7 +92,7 @@ def test_a_run_keeps_the_fields_of_a_newer_version_when_it_resumes_and_finishes(
         with pytest.raises(KeyboardInterrupt):
             fit(DATA, 2, runs=tmp_path, **SMALL)
     (file,) = tmp_path.glob("*/run.json")
-    file.write_text(json.dumps(newer(json.loads(file.read_text()))))
+    file.write_text(json.dumps(sealed(newer(without(json.loads(file.read_text()))))))
     run = fit(DATA, 2, runs=tmp_path, **SMALL)
     assert run.status == "complete"
     assert rewritten(run)["tags"] == ["good"]
@@ -125,7 +131,7 @@ def test_a_pruned_run_records_what_it_was_made_from(tmp_path: Path) -> None:
 def test_a_damaged_record_is_named_and_not_half_read(provenance: Any, tmp_path: Path) -> None:
     run = fit(DATA, 2, runs=tmp_path, **SMALL)
     file = run.path / "run.json"
-    file.write_text(json.dumps({**rewritten(run), "provenance": provenance}))
+    file.write_text(json.dumps(sealed({**rewritten(run), "provenance": provenance})))
     with pytest.raises(RunError, match=r"run\.json is damaged") as met:
         Run.open(run.path)
     assert "delete" not in str(met.value).lower()
@@ -179,7 +185,7 @@ def test_an_unknown_variant_without_a_package_says_what_is_known(
 ) -> None:
     table = rewritten(run_with_plugin)
     table["provenance"]["plugins"] = plugins
-    (run_with_plugin.path / "run.json").write_text(json.dumps(table))
+    (run_with_plugin.path / "run.json").write_text(json.dumps(sealed(table)))
     with pytest.raises(MissingVariantError, match=fact):
         Run.open(run_with_plugin.path)
 

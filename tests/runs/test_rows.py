@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,9 @@ from vaescope.errors import NonFiniteError, RunError
 from vaescope.objectives import Beta, BetaTC
 from vaescope.objectives.objective import SCHEDULES, strengths_in_use
 from vaescope.runs import FitOptions, Run, Store, fit, fit_many, rows, summary
+from vaescope.runs.record import RunRecord
 from vaescope.runs.rows import read_row, read_rows, summary_row
+from vaescope.runs.sealed import sealed
 from vaescope.training import Member
 
 DATA = np.random.default_rng(0).normal(size=(40, 5))
@@ -46,6 +49,32 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "runs"))
 
 
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a folder in which no run is bad."""
+    found = read_rows(folder)
+    assert found.problems == {}
+    return list(found.rows.values())
+
+
+def problem_in(folder: Path) -> str:
+    """What is wrong with the one bad run; the others are listed."""
+    found = read_rows(folder)
+    assert len(found.rows) == 2
+    ((path, problem),) = found.problems.items()
+    assert path == first(folder)
+    return str(problem)
+
+
+def write_sealed(file: Path, table: dict[str, Any]) -> None:
+    file.write_text(json.dumps(sealed({name: value for name, value in table.items() if name != "sha256"})))
+
+
+def as_of_0_1(path: Path) -> None:
+    """The record of a run as version 0.1 wrote it, without any checksum; the kept row stays newer."""
+    table = {**RunRecord.read(path / "run.json").table(), "provenance": {"version": 0}}
+    (path / "run.json").write_text(json.dumps(table))
+
+
 def first(folder: Path) -> Path:
     return min(file.parent for file in folder.glob("*/run.json"))
 
@@ -64,7 +93,7 @@ def mark_kept(path: Path) -> None:
     """The kept row says something that no computed one does."""
     file = path / "summary.json"
     content = json.loads(file.read_text())
-    file.write_text(json.dumps({**content, "row": {**content["row"], "kept": 1}}))
+    write_sealed(file, {**content, "row": {**content["row"], "kept": 1}})
 
 
 def test_a_finished_run_keeps_its_row(folder: Path) -> None:
@@ -73,10 +102,10 @@ def test_a_finished_run_keeps_its_row(folder: Path) -> None:
 
 
 def test_rows_are_those_of_all_runs_by_id(folder: Path) -> None:
-    assert read_rows(folder) == [summary(run) for run in Store(folder).runs()]
+    assert rows_in(folder) == [summary(run) for run in Store(folder).runs()]
     for file in folder.glob("*/summary.json"):
         file.unlink()
-    assert read_rows(folder) == [summary(run) for run in Store(folder).runs()]
+    assert rows_in(folder) == [summary(run) for run in Store(folder).runs()]
 
 
 def test_a_failed_run_keeps_its_row(tmp_path: Path) -> None:
@@ -89,7 +118,7 @@ def test_a_failed_run_keeps_its_row(tmp_path: Path) -> None:
 
 def test_the_kept_row_is_read(folder: Path) -> None:
     mark_kept(first(folder))
-    assert [row.get("kept") for row in read_rows(folder)] == [1, None, None]
+    assert [row.get("kept") for row in rows_in(folder)] == [1, None, None]
 
 
 @pytest.mark.parametrize("newer", ["run.json", "history.jsonl"])
@@ -111,6 +140,7 @@ def test_a_kept_row_of_an_earlier_version_gets_the_missing_settings(folder: Path
     path = first(folder)
     run = Run.open(path)
     lacking = (*rows.settings_of(run.record), *SCHEDULES)
+    as_of_0_1(path)
     old = {name: value for name, value in whole(run).items() if name not in lacking}
     (path / "summary.json").write_text(json.dumps({**old, "model": {"name": "vae"}, "kept": 1}))
     assert read_row(path) == {**whole(run), "kept": 1}
@@ -120,7 +150,7 @@ def test_a_kept_row_of_a_newer_version_is_not_read(folder: Path) -> None:
     path = first(folder)
     mark_kept(path)
     content = json.loads((path / "summary.json").read_text())
-    (path / "summary.json").write_text(json.dumps({**content, "version": rows.ROW_VERSION + 1}))
+    write_sealed(path / "summary.json", {**content, "version": rows.ROW_VERSION + 1})
     assert read_row(path) == whole(Run.open(path))
 
 
@@ -134,26 +164,26 @@ def test_a_run_that_trains_again_has_no_kept_row(folder: Path) -> None:
 
 def test_a_shortened_history_of_a_finished_run_is_named(folder: Path) -> None:
     path = first(folder)
-    (path / "history.jsonl").write_text('{"step": 2, "split": "train", "loss": 1.0}\n')
     run = Run.open(path)
-    Run.create(path, run.configuration).finish(run.model)
-    with pytest.raises(RunError, match=r"history\.jsonl must reach step 4"):
-        read_rows(folder)
+    model = run.model
+    (path / "history.jsonl").write_text('{"step": 2, "split": "train", "loss": 1.0}\n')
+    (path / "state.safetensors").unlink()
+    Run.create(path, run.configuration).finish(model)
+    assert re.search(r"history\.jsonl must reach step 4", problem_in(folder))
 
 
 def test_a_damaged_record_is_named(folder: Path) -> None:
     file = first(folder) / "run.json"
     file.write_text(file.read_text().replace('"seed": 0', '"seed": 1'))
     (file.parent / "summary.json").unlink()
-    with pytest.raises(RunError, match=rf"{file.parent.name}/run\.json is damaged"):
-        read_rows(folder)
+    assert re.search(rf"{file.parent.name}/run\.json is damaged", problem_in(folder))
 
 
 def test_measurements_are_columns_and_replace_values_of_the_same_name(folder: Path) -> None:
     path = first(folder)
     own = whole(Run.open(path))
     results = {"regime": {"asked": {}, "values": {"active": 9, "rate": 1.5}}, "mig": {"values": {"mig": None}}}
-    (path / "results.json").write_text(json.dumps(results))
+    write_sealed(path / "results.json", results)
     assert own["active"] != 9
     assert read_row(path) == {**own, "active": 9, "rate": 1.5, "mig": None}
 
@@ -163,27 +193,28 @@ def test_measurements_are_columns_and_replace_values_of_the_same_name(folder: Pa
 )
 def test_damaged_measurements_are_named(content: bytes, folder: Path) -> None:
     (first(folder) / "results.json").write_bytes(content)
-    with pytest.raises(RunError, match=rf"{first(folder).name}/results\.json is damaged"):
-        read_rows(folder)
+    assert re.search(rf"{first(folder).name}/results\.json is damaged", problem_in(folder))
+    with pytest.raises(RunError, match=r"results\.json is damaged"):
+        read_row(first(folder))
 
 
 def test_folders_and_files_that_are_not_runs_are_skipped(folder: Path) -> None:
-    expected = read_rows(folder)
+    expected = rows_in(folder)
     (folder / "empty").mkdir()
     (folder / ".ensembles" / "abc").mkdir(parents=True)
     (folder / "notes.txt").write_text("no run")
     (folder / "half").mkdir()
     (folder / "half" / "summary.json").write_text("{}")
-    assert read_rows(folder) == expected
-    assert read_rows(folder / "notes.txt") == read_rows(folder / "not there") == []
+    assert rows_in(folder) == expected
+    assert rows_in(folder / "notes.txt") == rows_in(folder / "not there") == []
 
 
 def test_a_run_that_vanishes_while_it_is_listed_is_skipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, expected = rows.run_folders(folder), read_rows(folder)
+    found, expected = rows.run_folders(folder), rows_in(folder)
     shutil.rmtree(found[0])
     (found[1] / "run.json").unlink()
     monkeypatch.setattr(rows, "run_folders", lambda _: found)
-    assert read_rows(folder) == expected[2:]
+    assert rows_in(folder) == expected[2:]
 
 
 def test_a_folder_that_is_being_deleted_is_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +222,7 @@ def test_a_folder_that_is_being_deleted_is_waited_for(folder: Path, monkeypatch:
     (path / "summary.json").unlink()
     (path / "history.jsonl").unlink()
     monkeypatch.setattr(rows.time, "sleep", lambda _: shutil.rmtree(path))
-    assert path.name not in [row["id"] for row in read_rows(folder)]
+    assert path.name not in [row["id"] for row in rows_in(folder)]
 
 
 WRITER = """
@@ -223,7 +254,7 @@ def test_a_listing_while_another_process_writes_never_fails(made: Path, tmp_path
         seen, end = set(), time.monotonic() + 2
         try:
             while time.monotonic() < end:
-                seen |= {(row["status"], row["step"]) for row in read_rows(tmp_path)}
+                seen |= {(row["status"], row["step"]) for row in rows_in(tmp_path)}
             assert writer.poll() is None
         finally:
             writer.kill()
@@ -257,7 +288,7 @@ def test_strengths_in_a_row_are_those_of_the_objective(objective: Any, tmp_path:
 
 
 def test_schedules_that_are_off_are_zero_and_shown_where_runs_differ(folder: Path) -> None:
-    assert sorted(row["warm_up"] for row in read_rows(folder)) == [0, 0, 10]
+    assert sorted(row["warm_up"] for row in rows_in(folder)) == [0, 0, 10]
     shown = vaescope.runs.table(folder)
     assert sorted(row["warm_up"] for row in shown) == [0, 0, 10]
     assert not any("free_bits" in row for row in shown)
@@ -269,10 +300,10 @@ def test_conditions_of_measurements_are_shown_where_they_differ(folder: Path) ->
     one, other, third = sorted(file.parent for file in folder.glob("*/run.json"))
     few, many = ({"items": items, "exclude": None, "seed": 0} for items in (50, 1000))
     for path, asked in ((one, few), (other, many)):
-        (path / "results.json").write_text(json.dumps({"mig": {"asked": asked, "values": {"mig": 0.5}}}))
+        write_sealed(path / "results.json", {"mig": {"asked": asked, "values": {"mig": 0.5}}})
     found = {row["id"]: row for row in vaescope.runs.table(folder)}
     assert [found[path.name].get("measure.items") for path in (one, other, third)] == [50, 1000, None]
     assert not any("measure.seed" in row or "measure.exclude" in row for row in found.values())
     mixed = {"mig": {"asked": few, "values": {"mig": 0.5}}, "irs": {"asked": many, "values": {"irs": 0.1}}}
-    (one / "results.json").write_text(json.dumps(mixed))
+    write_sealed(one / "results.json", mixed)
     assert read_row(one)["measure.items"] == "mig 50, irs 1000"

@@ -12,7 +12,7 @@ import typer
 from typer import Option
 
 from vaescope.cli import diagnose, fit, fondue, reproduce, runs, sweep, variants
-from vaescope.errors import VaescopeError
+from vaescope.errors import DamagedRunWarning, VaescopeError
 from vaescope.terminal import print_line, print_warning
 
 app = typer.Typer(
@@ -49,13 +49,23 @@ def options(
 
 FAILED, INTERRUPTED = 2, 130  # exit codes
 UNREAD = 1  # the exit code when the reader of a pipe left; of typer, too
+DAMAGED = 1  # the exit code of a command that left out damaged runs
 # Without the name of a file, these are errors of the stream that is printed to.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def main() -> None:
-    """Run a command; wrong input prints one sentence and exits with code 2, a warning prints one sentence."""
-    warnings.showwarning = print_warning
+    """Run a command; wrong input prints one sentence and exits with code 2, a warning prints one sentence.
+
+    A command that left out damaged runs exits with code 1.
+    """
+    damaged: list[str] = []
+
+    def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+        print_warning(message)
+        damaged.extend([str(message)] if issubclass(category, DamagedRunWarning) else [])
+
+    warnings.showwarning = show
     # A closed stream is None. Its number must not become that of a file, into which libraries in C would print.
     sys.stdout, sys.stderr = (stream or _dropped() for stream in (sys.stdout, sys.stderr))
     try:
@@ -76,6 +86,8 @@ def main() -> None:
         sys.exit(FAILED)
     except (KeyboardInterrupt, SystemExit) as end:
         # Typer may turn an interrupt into an exit code first.
+        if isinstance(end, SystemExit) and not end.code and damaged:
+            sys.exit(DAMAGED)
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
         print_line("Interrupted. Finished work is kept; run the same command to resume.", sys.stderr)

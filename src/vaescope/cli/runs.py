@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +69,9 @@ def runs(
     if everything and limit is not None:
         raise ConfigurationError("give --all or --limit, not both.")
     files = _files(csv, parquet)
-    rows = read_rows(Path(folder))
+    readable = read_rows(Path(folder))
+    readable.warn()
+    rows = list(readable.rows.values())
     found = select_rows(rows, _conditions(where or []), sort)
     if columns is None:
         names = columns_of(drop_constant_settings(found[:limit] or rows))
@@ -179,7 +182,8 @@ def show(
         print_json({**found.record.table(), "failure": failure, "measurements": measurements, "history": found.history})
         return
     reason = {} if failure is None else {"failure": failure["error"]}
-    print_table(["", found.id], {**summary(found), **reason, **measurements}.items())
+    note = {} if found.record.has_checksums else {"checked": "no checksums"}
+    print_table(["", found.id], {**summary(found), **reason, **measurements, **note}.items())
     history = [row for row in found.history if row["split"] == "test"] or found.history
     print_rows(history, title="history")
     print_line(f"folder {found.path}")
@@ -205,6 +209,28 @@ def sql(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print_table(names, rows, more="SELECT fewer columns, or use --json")
+
+
+@app.command()
+def verify(
+    runs: Annotated[list[str] | None, Argument(metavar="[IDS]", help="Ids of runs; default: the whole folder.")] = None,
+    folder: options.Runs = "runs",
+    json: options.Json = False,
+) -> None:
+    """Verify the checksums of runs: settings, results, histories, weights. The exit code is 1 if a file is bad."""
+    from vaescope.runs.verifying import verify as verify_runs
+    from vaescope.sizing.store import damaged_searches
+
+    found = verify_runs(Path(folder), runs or [])
+    if not runs:
+        found = replace(found, problems=(*found.problems, *damaged_searches(Path(folder))))
+    problems = [str(error) for error in found.problems]
+    if json:
+        print_json({"runs": found.runs, "without_checksums": found.without_checksums, "problems": problems})
+    else:
+        print("\n".join([*problems, found.summary()]))
+    if problems:
+        raise typer.Exit(1)
 
 
 def prune(

@@ -21,3 +21,5 @@ from .store import Store as Store
 from .store import data_of as data_of
 from .store import sample_items as sample_items
 from .store import summary as summary
+from .verifying import Verification as Verification
+from .verifying import verify as verify

@@ -21,11 +21,10 @@ from vaescope.objectives import OBJECTIVES
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.registry import Registry
-from vaescope.runs.record import Plugin, Table, identity_of, strict_converter
+from vaescope.runs.record import FORMAT, Plugin, Table, identity_of, strict_converter
 from vaescope.runs.rows import variants_in
 from vaescope.training import OPTIMISERS, Member, Plan
 
-FORMAT = 1
 REGISTRIES: dict[str, Registry[Any]] = {
     "model": MODELS,
     "net": NETS,
@@ -109,7 +108,8 @@ class Configuration:
         if table["format"] != FORMAT:
             raise ConfigurationError(f"the format of a configuration must be {FORMAT}, got {table['format']!r}.")
         try:
-            return _converter().structure({name: value for name, value in table.items() if name != "format"}, cls)
+            found = _converter().structure({name: value for name, value in table.items() if name != "format"}, cls)
+            return found
         except cattrs.errors.ForbiddenExtraKeysError as error:
             raise ConfigurationError(f"a configuration must have no entries that are not known: {error}.") from error
 

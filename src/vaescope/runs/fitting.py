@@ -27,13 +27,14 @@ from vaescope.runs.configuration import Configuration
 from vaescope.runs.folders import (
     ENSEMBLES,
     MEMBERS_FILE,
+    Ownership,
     delete_ensemble,
     locked,
     make_folder,
     remove_finished_ensembles,
     remove_leftovers,
 )
-from vaescope.runs.journal import Journal, member_rows
+from vaescope.runs.journal import HISTORY_NOTE, Journal, member_rows
 from vaescope.runs.options import FitOptions
 from vaescope.runs.record import LAST_GOOD_FILE, STATE_FILE, Provenance, Table, hash_of
 from vaescope.runs.run import Run
@@ -226,14 +227,14 @@ def _train_group(
     title = f"{name} x {len(paths)}" if len(paths) > 1 else name
     versions = {"vaescope": __version__, "torch": torch.__version__, "python": platform.python_version()}
     known = Provenance(source=source, versions=versions, device=str(trainer.device))
-    with locked(paths), progress_bar(title, trainer.plan.steps, options.progress) as report:
+    with locked(paths) as owned, progress_bar(title, trainer.plan.steps, options.progress) as report:
         # Runs first: the ensemble folder of a complete run would be removed.
         runs = [Run.create(path, one, known) for path, one in zip(paths, configurations, strict=True)]
         make_folder(folder)
         if len(runs) > 1:
             write_atomically(folder / MEMBERS_FILE, json.dumps([run.id for run in runs]).encode())
         try:
-            train_with_checkpoints(folder, trainer, report, options.checkpoint_seconds)
+            train_with_checkpoints(folder, trainer, report, options.checkpoint_seconds, owned)
         except NonFiniteError as error:
             failed = runs[error.member]
             save_state(failed.path / LAST_GOOD_FILE, trainer.member_state(error.member))
@@ -242,6 +243,7 @@ def _train_group(
                 delete_ensemble(folder)
             failed.fail({"error": str(error), "term": error.term, "step": error.step, "items": error.items})
             raise
+        owned.check()
         if len(runs) > 1:
             _split_ensemble(folder, runs, trainer)
         for member, run in enumerate(runs):
@@ -253,17 +255,27 @@ def _split_ensemble(folder: Path, runs: list[Run], trainer: Trainer) -> None:
     rows = Journal(folder).rows()
     for member, run in enumerate(runs):
         remove_leftovers(run.path)
-        Journal(run.path).replace(member_rows(rows, member))
-        save_state(run.path / STATE_FILE, trainer.member_state(member))
+        journal = Journal(run.path)
+        # The state of an earlier training would not belong to these rows.
+        (run.path / STATE_FILE).unlink(missing_ok=True)
+        journal.replace(member_rows(rows, member))
+        save_state(run.path / STATE_FILE, trainer.member_state(member), {HISTORY_NOTE: journal.checksum})
     delete_ensemble(folder)
 
 
-def train_with_checkpoints(folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_seconds: float) -> None:
-    """Train to the end, with the history and the checkpoints in `folder`.
+def train_with_checkpoints(
+    folder: Path, trainer: Trainer, report: ProgressReport, checkpoint_seconds: float, owned: Ownership
+) -> None:
+    """Train to the end, with the history and the checkpoints in `folder`, which no other process may have taken over.
 
     Rows reach the disk before the checkpoint that includes them, so a checkpoint always finds its history.
     """
-    journal, state_file = Journal(folder), folder / STATE_FILE
+    journal, state_file = Journal(folder, owned), folder / STATE_FILE
+
+    def save() -> None:
+        owned.check()
+        save_state(state_file, trainer.state, {HISTORY_NOTE: journal.checksum})
+
     remove_leftovers(folder)
     if state_file.exists():
         _resume(trainer, state_file)
@@ -279,7 +291,7 @@ def train_with_checkpoints(folder: Path, trainer: Trainer, report: ProgressRepor
             probes = [row for row in rows if row.split == "probe"] or probes
             report(recorded, _progress_text(rows, probes))
             if time.monotonic() - saved >= checkpoint_seconds:
-                save_state(state_file, trainer.state)
+                save()
                 saved = time.monotonic()
     except KeyboardInterrupt:
         if rows and rows[-1].step == trainer.state.step > recorded:
@@ -289,9 +301,9 @@ def train_with_checkpoints(folder: Path, trainer: Trainer, report: ProgressRepor
             recorded = trainer.state.step
         # A state without its rows is not saved: the checkpoint before it has its history.
         if trainer.state.step == recorded:
-            save_state(state_file, trainer.state)
+            save()
         raise
-    save_state(state_file, trainer.state)
+    save()
 
 
 def _resume(trainer: Trainer, state_file: Path) -> None:

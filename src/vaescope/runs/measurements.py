@@ -18,6 +18,7 @@ from vaescope.regime import variable_types
 from vaescope.runs.record import RESULTS_FILE, Table
 from vaescope.runs.rows import read_measurements
 from vaescope.runs.run import Run
+from vaescope.runs.sealed import sealed
 from vaescope.runs.store import data_of, sample_items
 from vaescope.training.plan import LARGEST_SEED
 
@@ -94,7 +95,7 @@ def measure(run: Run, spec: MeasurementSpec, device: str = "cpu") -> dict[str, f
     if missing:
         computed = _compute(run, spec, missing, device)
         found |= {name: {"asked": spec.conditions, **result} for name, result in computed.items()}
-        write_atomically(run.path / RESULTS_FILE, json.dumps(without_infinities(found), indent=1).encode())
+        write_atomically(run.path / RESULTS_FILE, json.dumps(sealed(without_infinities(found)), indent=1).encode())
     return {name: value for one in spec.names for name, value in found[one]["values"].items()}
 
 

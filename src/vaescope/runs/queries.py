@@ -16,14 +16,15 @@ from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError, RunError, WriteError, unknown_name
 from vaescope.files import write_atomically, write_error
 from vaescope.runs.journal import Journal
-from vaescope.runs.record import HISTORY_FILE
-from vaescope.runs.rows import Row, drop_constant_settings, read_row, read_rows, run_folders
+from vaescope.runs.record import HISTORY_FILE, RUN_FILE, TRAINING, RunRecord
+from vaescope.runs.rows import Listing, Row, drop_constant_settings, read_rows
+from vaescope.runs.sealed import naming
 from vaescope.tables import columns_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def table(
 ) -> list[Row]:
     """One row for each run of a folder: settings, last values of the history, and measurements.
 
-    Settings that are the same in all runs are not in the rows, but can be used in `where` and `sort`.
+    Settings that are the same in all runs are not in the rows, but can be used in `where` and `sort`. A run that is
+    damaged is left out, with a `DamagedRunWarning` that names it.
 
     Args:
         folder: Folder of runs.
@@ -65,7 +67,9 @@ def table(
         sort: A column, or "-column" for descending order. Rows without a value come last.
         limit: Maximum number of rows.
     """
-    return drop_constant_settings(select_rows(read_rows(Path(folder)), where, sort, limit))
+    found = read_rows(Path(folder))
+    found.warn()
+    return drop_constant_settings(select_rows(list(found.rows.values()), where, sort, limit))
 
 
 def select_rows(rows: list[Row], where: Where = None, sort: str | None = None, limit: int | None = None) -> list[Row]:
@@ -149,7 +153,9 @@ def query(folder: Path, sql: str, timeout: float = TIMEOUT_SECONDS) -> tuple[lis
 
     seconds = finite_number("timeout", timeout, above=0)
     _check_size(sql)
-    rows = {path: row for path in run_folders(folder) if (row := read_row(path)) is not None}
+    found = read_rows(folder)
+    found.warn()
+    rows = found.rows
     if not rows:
         raise RunError(f"{folder} has no runs to query. Fit one first.")
     with duckdb.connect() as connection:
@@ -273,44 +279,53 @@ def _text(value: str) -> str:
 
 
 def _make_history(connection: DuckDBPyConnection, runs: dict[Path, str], temporary: Path) -> None:
-    """Make the table of all histories, each row with its run.
+    """Make the table of all histories, each row with its run; those that are damaged are left out and named.
 
     One file holds them all, so that duckdb sees every column; of thousands of files it would sample a few, or use
     32 MB for each.
     """
     import duckdb
 
-    gathered = temporary / "history.jsonl"
+    gathered, trouble = temporary / "history.jsonl", ""
+    for parsed in (False, True):  # every line is parsed only where duckdb cannot read them
+        problems = _gather_histories(gathered, runs, parsed)
+        source = f"SELECT * FROM read_json({_text(str(gathered))}, {ALL_ROWS})"
+        try:
+            connection.execute(f"CREATE TABLE history AS {source if gathered.stat().st_size else NO_HISTORY}")
+            connection.execute("SELECT count(*) FROM history WHERE step IS NULL OR split IS NULL")
+            if connection.fetchone() == (0,):
+                Listing({}, problems).warn()
+                return
+            connection.execute("DROP TABLE history")
+        except duckdb.Error as error:
+            trouble = f" ({error})"
+    raise RunError(f"the histories of {len(runs)} runs cannot be read as one table{trouble}.")
+
+
+def _gather_histories(gathered: Path, runs: dict[Path, str], parsed: bool) -> dict[Path, RunError]:
+    """Write all histories into one file; returns what is wrong with those that are left out."""
+    problems = {}
     with gathered.open("wb") as file:
         for path, identity in runs.items():
-            _append_history(file, path, identity)
-    source = f"SELECT * FROM read_json({_text(str(gathered))}, {ALL_ROWS})" if gathered.stat().st_size else NO_HISTORY
-    trouble: Exception | None = None
-    try:
-        connection.execute(f"CREATE TABLE history AS {source}")
-        connection.execute("SELECT count(*) FROM history WHERE step IS NULL OR split IS NULL")
-        if connection.fetchone() == (0,):
-            return
-    except duckdb.Error as error:
-        trouble = error
-    for path in runs:
-        Journal(path).rows()  # names the file and the line
-    raise RunError(f"the histories of {len(runs)} runs cannot be read as one table ({trouble}).") from trouble
+            try:
+                file.write(_history_of(path, identity, parsed))
+            except FileNotFoundError:  # the run is gone
+                continue
+            except RunError as error:
+                problems[path] = error
+    return problems
 
 
-def _append_history(file: BinaryIO, path: Path, identity: str) -> None:
-    """Copy the complete lines of a run's history with the run as their first entry."""
-    try:
-        content = (path / HISTORY_FILE).read_bytes()
-    except FileNotFoundError:  # there is none yet, or the run is gone
-        return
-    content = content[: content.rfind(b"\n") + 1]
-    if not content:
-        return
-    if not content.startswith(b"{") or content.count(b"\n{") != content.count(b"\n") - 1:
-        # Not as Journal writes it: damage is named, other valid JSON is read.
-        rows = [{"run": identity, **row} for row in Journal(path).rows()]
-        file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
-        return
+def _history_of(path: Path, identity: str, parsed: bool) -> bytes:
+    """The verified complete lines of a run's history, with the run as their first entry."""
+    record, journal = RunRecord.read(path / RUN_FILE), Journal(path)
+    checksum = record.provenance.checksums.get(HISTORY_FILE)
+    with naming(journal.path):
+        content = journal.content(checksum)
+    # Other valid JSON than what Journal writes is read, too.
+    written_here = content.startswith(b"{") and content.count(b"\n{") == content.count(b"\n") - 1
+    if parsed or not written_here or (checksum is None and record.status == TRAINING):
+        rows = [{"run": identity, **row} for row in journal.rows(checksum)]
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
     begin = b'{"run": ' + json.dumps(identity).encode() + b", "
-    file.write(begin + content[1:-1].replace(b"\n{", b"\n" + begin) + b"\n")
+    return begin + content[1:-1].replace(b"\n{", b"\n" + begin) + b"\n"

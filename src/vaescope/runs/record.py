@@ -6,15 +6,14 @@ Nothing here loads torch: listings of thousands of runs read records.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vaescope.errors import RunError
+from vaescope.errors import ConfigurationError, RunError
+from vaescope.runs.sealed import NO_CHECKSUM, RESTORE, digest_of, naming, read_sealed
 
 if TYPE_CHECKING:
     import cattrs
@@ -28,9 +27,9 @@ FAILURE_FILE, LAST_GOOD_FILE = "failure.json", "last_good.safetensors"
 SUMMARY_FILE, RESULTS_FILE = "summary.json", "results.json"
 TRAINING, COMPLETE, FAILED = "training", "complete", "failed"
 
-PROVENANCE_VERSION = 1
-# What to do about a damaged file of a run.
-RESTORE = "Restore the file from a backup, or move the run's folder elsewhere and train the run again."
+FORMAT = 1  # of configurations
+PROVENANCE_VERSION = 2
+CHECKSUMS_SINCE = 2  # the version of the record from which on files of a run carry checksums
 # Version 0.1 of vaescope kept these next to the id.
 FIELDS_BEFORE_PROVENANCE = ("source", "versions", "device")
 
@@ -126,9 +125,9 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         if self.status not in (TRAINING, COMPLETE, FAILED):
-            raise RunError(f"the status must be {TRAINING}, {COMPLETE} or {FAILED}, got {self.status!r}.")
+            raise ConfigurationError(f"the status must be {TRAINING}, {COMPLETE} or {FAILED}, got {self.status!r}.")
         if identity_of(self.configuration) != self.id:
-            raise RunError(f"the configuration must be that of {self.id!r}, but it was changed.")
+            raise ConfigurationError(f"the configuration must be that of {self.id!r}, but it was changed.")
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> RunRecord:
@@ -142,12 +141,33 @@ class RunRecord:
     @classmethod
     def read(cls, file: Path) -> RunRecord:
         """Read run.json, after which its configuration is known to be the one that the id was made from."""
-        return cls.from_table(json.loads(file.read_bytes()))
+        with naming(file):
+            table, has_checksum = read_sealed(file)
+            found: Mapping[str, Any] = table
+            written = found["configuration"].get("format")
+            if isinstance(written, int) and written > FORMAT:
+                raise RunError(
+                    f"{file} must be of format {FORMAT} to be read, a newer version of vaescope wrote it in format "
+                    f"{written}. Update vaescope."
+                )
+            record = cls.from_table(found)
+            record.check_sealed(has_checksum)
+        return record
 
     def table(self) -> Table:
         """The content of run.json."""
         own = {"id": self.id, "status": self.status, "provenance": self.provenance.table()}
         return {**own, **self.unknown, "configuration": self.configuration}
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether the files of the run must carry checksums; those of earlier versions do not."""
+        return self.provenance.version >= CHECKSUMS_SINCE
+
+    def check_sealed(self, has_checksum: bool) -> None:
+        """Raise an error if a file of the run lost its checksum, within `naming` the file."""
+        if self.has_checksums and not has_checksum:
+            raise ValueError(NO_CHECKSUM)
 
     @property
     def expected_steps(self) -> int:
@@ -157,6 +177,14 @@ class RunRecord:
     def has_full_history(self, history: Sequence[Table]) -> bool:
         """Whether the history reaches the last step, as it must if the run is complete."""
         return self.status != COMPLETE or (history[-1]["step"] if history else 0) == self.expected_steps
+
+    def check_history(self, file: Path, history: Sequence[Table]) -> None:
+        """Raise an error that names the file unless the history of a complete run reaches the last step."""
+        if not self.has_full_history(history):
+            raise RunError(
+                f"{file} must reach step {self.expected_steps}, as the run is complete; it ends at "
+                f"{history[-1]['step'] if history else 0}. {RESTORE}"
+            )
 
 
 @cache
@@ -223,5 +251,4 @@ def identity_of(configuration: Mapping[str, Any]) -> str:
 
 def hash_of(content: object) -> str:
     """Twelve hexadecimal digits of the SHA-256 of the content as canonical JSON."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return digest_of(content)[:12]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from vaescope.errors import RunError
+from vaescope.errors import DamagedRunWarning, RunError, unreadable
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.runs.folders import ensemble_of
 from vaescope.runs.journal import Journal
@@ -27,6 +30,7 @@ from vaescope.runs.record import (
     RunRecord,
     Table,
 )
+from vaescope.runs.sealed import DAMAGE, naming, read_sealed
 
 Row = Table
 
@@ -40,23 +44,47 @@ SCHEDULES = ("warm_up", "free_bits")  # as in objectives.objective, which loads 
 STEPS = "steps"  # of training; an objective may have an option of the same name
 ROW_VERSION = 1  # of kept rows; raised when a column is added
 TRIES, PAUSE_SECONDS = 5, 0.1  # another process may be writing or deleting the run
-DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+SETTLED_SECONDS = 2.0  # after its last change, no other process is writing a run
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The rows of the runs of a folder, by run, and what is wrong with runs that have none."""
+
+    rows: dict[Path, Row]
+    problems: dict[Path, RunError]
+
+    def warn(self) -> None:
+        """Name every run that is left out."""
+        for problem in self.problems.values():
+            warnings.warn(f"{problem} The run is left out.", DamagedRunWarning, stacklevel=3)
 
 
 def run_folders(folder: Path) -> list[Path]:
-    """The folders below this one that hold a run, by name."""
+    """The folders below this one that hold a run, by name; those that cannot be looked into are included."""
     try:
         names = sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise unreadable(folder, error) from error
     # Joined as text: this is done for thousands.
-    return [folder / name for name in names if os.path.isfile(f"{folder}/{name}/{RUN_FILE}")]
+    return [folder / name for name in names if may_hold_run(f"{folder}/{name}")]
 
 
-def read_rows(folder: Path) -> list[Row]:
-    """The rows of all runs in a folder, with every setting, by the names of their folders."""
-    rows = (read_row(path) for path in run_folders(folder))
-    return [row for row in rows if row is not None]
+def may_hold_run(path: str | Path) -> bool:
+    """Whether a folder has a run.json, or cannot be looked into, which is said when it is read."""
+    try:
+        return stat.S_ISREG(os.stat(f"{path}/{RUN_FILE}").st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a name may be none that a file can have
+        return False
+    except OSError:
+        return True
+
+
+def read_rows(folder: Path) -> Listing:
+    """The rows of all runs in a folder, with every setting, by the names of their folders; bad runs hide no others."""
+    return _read(run_folders(folder))
 
 
 def read_row(path: Path) -> Row | None:
@@ -64,12 +92,42 @@ def read_row(path: Path) -> Row | None:
 
     A measurement replaces a value of the history that has the same name, such as the types of latents.
     """
-    for _ in range(TRIES - 1):
-        with suppress(RunError):
-            return _row(path)
+    found = _read([path])
+    if path in found.problems:
+        raise found.problems[path]
+    return found.rows.get(path)
+
+
+def _read(paths: list[Path]) -> Listing:
+    found: dict[Path, Row | None] = {}
+    problems: dict[Path, RunError] = {}
+    waiting = paths
+    for left in reversed(range(TRIES)):
+        for path in waiting:
+            problems.pop(path, None)
+            try:
+                found[path] = _row(path)
+            except FileNotFoundError:  # the run is gone
+                found[path] = None
+            except RunError as error:
+                problems[path] = error
         # What looks damaged may be a folder that another process is deleting or training again.
+        waiting = [path for path in problems if _is_changing(path)]
+        if not waiting or not left:
+            break
         time.sleep(PAUSE_SECONDS)
-    return _row(path)
+    return Listing({path: row for path in paths if (row := found.get(path)) is not None}, problems)
+
+
+def _is_changing(path: Path) -> bool:
+    """Whether something was written to a run's folder a moment ago, or it is gone."""
+    newest = time.time() - SETTLED_SECONDS
+    try:
+        return any(os.stat(file).st_mtime > newest for file in (path, *path.iterdir()))
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def kept_row(row: Row) -> Table:
@@ -79,8 +137,12 @@ def kept_row(row: Row) -> Table:
 
 def _row(path: Path) -> Row | None:
     row = _read_kept(path)
-    row = _computed(path) if row is None else row
-    return None if row is None else {**row, **measured_values(path)}
+    if row is None and (row := _computed(path)) is None:
+        return None
+    whole = {**row, **measured_values(path)}
+    with naming(path / RESULTS_FILE):
+        _check_names(whole)
+    return whole
 
 
 def _read_kept(path: Path) -> Row | None:
@@ -92,62 +154,65 @@ def _read_kept(path: Path) -> Row | None:
         with suppress(FileNotFoundError):  # a pruned run has no history
             if os.stat(f"{path}/{HISTORY_FILE}").st_mtime_ns > written:
                 return None
-        content = _read_json(f"{path}/{SUMMARY_FILE}")
+        found, has_checksum = read_sealed(f"{path}/{SUMMARY_FILE}")
+        content: Table = found
         # Version 0.1 of vaescope kept the row itself, in its first releases without some of the settings.
         version, row = (content["version"], content["row"]) if "row" in content else (0, content)
         if version > ROW_VERSION or not (isinstance(row["id"], str) and row["status"] in (COMPLETE, FAILED)):
             return None
+        if has_checksum:
+            return dict(row)
+        record = RunRecord.read(path / RUN_FILE)
+        record.check_sealed(has_checksum)
         if version == 0:
-            settings = summary_row(RunRecord.read(path / RUN_FILE), [])
-            return {**settings, **row, "model": settings["model"]}
-        return row
-    except (*DAMAGE, RunError):
+            settings = summary_row(record, [])
+            row = {**settings, **row, "model": settings["model"]}
+        _check_names(row)
+        _ = set(row.values()), json.dumps(row, ensure_ascii=False).encode()  # must be plain values, and encodable
+        return dict(row)
+    except (OSError, *DAMAGE, RunError):
         return None
 
 
-def _read_json(file: str) -> Table:
-    with open(file, "rb") as opened:
-        content: Table = json.loads(opened.read())
-        return content
+def _check_names(row: Row) -> None:
+    """Raise an error if the names of columns differ in their case alone: SQL does not tell them apart."""
+    if len({name.lower() for name in row}) < len(row):
+        raise ValueError("two values have the same name, but for its case")
 
 
 def _computed(path: Path) -> Row | None:
     """The row from run.json and the history; None if there is no run.json."""
-    if not os.path.isfile(f"{path}/{RUN_FILE}"):
-        return None
-    with suppress(*DAMAGE, RunError):
+    try:
         record = RunRecord.read(path / RUN_FILE)
-        history = Journal(path).rows()
-        if record.has_full_history(history):
-            row = summary_row(record, history)
-            if not history and record.status == TRAINING and (ensemble := ensemble_of(path)):
-                row["step"] = Journal(ensemble[0]).last_step()
-            return row
-    # Run checks everything, for which it loads torch, and says what is wrong.
-    from vaescope.runs.run import Run
-
-    run = Run.open(path)
-    return summary_row(run.record, run.history)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    history = Journal(path).rows(record.provenance.checksums.get(HISTORY_FILE))
+    record.check_history(path / HISTORY_FILE, history)
+    with naming(path / RUN_FILE):
+        row = summary_row(record, history)
+    if not history and record.status == TRAINING and (ensemble := ensemble_of(path)):
+        row["step"] = Journal(ensemble[0]).last_step()
+    return row
 
 
 def read_measurements(path: Path) -> Table:
     """The measurements of a run by name: the conditions ("asked") and the values of each."""
     file = path / RESULTS_FILE
     try:
-        found = _read_json(f"{file}")
-        for measured in found.values():
-            _ = set(measured.get("asked", {}).values())  # must be a table of plain values
-            for name, value in measured["values"].items():
-                if isinstance(value, dict | list):
-                    raise TypeError(f"{name} is not a number")
-    except FileNotFoundError:
+        with naming(file, "Restore it from a backup, or move it elsewhere to measure the run again."):
+            table, has_checksum = read_sealed(file)
+            found: Table = table
+            if has_checksum:
+                return found
+            for measured in found.values():
+                _ = set(measured.get("asked", {}).values())  # must be a table of plain values
+                for name, value in measured["values"].items():
+                    if not isinstance(value, int | float | None):
+                        raise TypeError(f"{name} is not a number")
+            RunRecord.read(path / RUN_FILE).check_sealed(has_checksum)
+            return found
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    except DAMAGE as error:
-        raise RunError(
-            f"{file} is damaged ({type(error).__name__}: {error}). Restore it from a backup, or move it elsewhere to "
-            "measure the run again."
-        ) from error
-    return found
 
 
 def measured_values(path: Path) -> Row:
@@ -172,7 +237,7 @@ def summary_row(record: RunRecord, history: Sequence[Row]) -> Row:
     configuration = record.configuration
     data, architecture, plan, member = (configuration[name] for name in ("data", "architecture", "plan", "member"))
     pruned, last = configuration.get("pruned"), {row["split"]: row for row in history}
-    return {
+    row = {
         "id": record.id,
         "status": record.status,
         "data": data["name"],
@@ -198,6 +263,12 @@ def summary_row(record: RunRecord, history: Sequence[Row]) -> Row:
             if name not in ("step", "split")
         },
     }
+    return {name: _encodable(value) for name, value in row.items()}
+
+
+def _encodable(value: object) -> object:
+    """The value; in text, as in names of files, bytes that are not UTF-8 are written as \\udc.. ."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def variants_in(configuration: Mapping[str, Table]) -> dict[str, str]:

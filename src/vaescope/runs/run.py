@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import nn
 
-from vaescope.errors import MissingVariantError, RunError, VaescopeError
+from vaescope.errors import MissingVariantError, RunError
 from vaescope.files import write_atomically
 from vaescope.markup import element
 from vaescope.models import LatentModule
@@ -25,7 +25,6 @@ from vaescope.runs.record import (
     HISTORY_FILE,
     LAST_GOOD_FILE,
     MODEL_FILE,
-    RESTORE,
     RUN_FILE,
     SUMMARY_FILE,
     TRAINING,
@@ -33,7 +32,8 @@ from vaescope.runs.record import (
     RunRecord,
     Table,
 )
-from vaescope.runs.rows import DAMAGE, Row, kept_row, summary_row
+from vaescope.runs.rows import Row, kept_row, summary_row
+from vaescope.runs.sealed import RESTORE, naming, read_sealed, sealed
 from vaescope.tables import table
 from vaescope.training.checkpoint import load_tensors, save_tensors
 
@@ -62,7 +62,9 @@ class Run:
         earlier = run.record if (path / RUN_FILE).is_file() else None
         provenance = replace(provenance or Provenance(), plugins=configuration.plugins())
         if earlier is not None:
-            provenance = replace(provenance, unknown=earlier.provenance.unknown)
+            # Files that an earlier version left there have no checksums.
+            before = earlier.provenance
+            provenance = replace(provenance, version=before.version, unknown=before.unknown)
         unknown = {} if earlier is None else earlier.unknown
         return run._write(RunRecord(configuration.id, TRAINING, configuration.plain(), provenance, unknown))
 
@@ -70,17 +72,16 @@ class Run:
     def record(self) -> RunRecord:
         """The content of run.json when it was first read."""
         file = self.path / RUN_FILE
-        if not file.is_file():
-            raise RunError(f"{self.path} must hold a {RUN_FILE} to be a run, there is none. Check the folder's name.")
         try:
             record = RunRecord.read(file)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise RunError(
+                f"{self.path} must hold a {RUN_FILE} to be a run, there is none. Check the folder's name."
+            ) from error
+        with naming(file):
             missing = missing_variants(record.configuration)
             if not missing:
                 Configuration.from_plain(record.configuration)
-        except (*DAMAGE, VaescopeError) as error:
-            raise RunError(
-                f"{file} is damaged or from another version ({type(error).__name__}: {error}). {RESTORE}"
-            ) from error
         if missing:
             raise _missing_variant(record, *next(iter(missing.items())))
         return record
@@ -108,14 +109,10 @@ class Run:
     @cached_property
     def history(self) -> list[Row]:
         """One row for each logged step and split: `step`, `split`, `loss` and every term; empty for a pruned run."""
-        rows = Journal(self.path).rows()
+        rows = Journal(self.path).rows(self.provenance.checksums.get(HISTORY_FILE))
         if not rows and self.status == TRAINING and (ensemble := ensemble_of(self.path)):
             return member_rows(Journal(ensemble[0]).rows(), ensemble[1])
-        if not self.record.has_full_history(rows):
-            raise RunError(
-                f"{self.path / HISTORY_FILE} must reach step {self.record.expected_steps}, as the run is complete; it "
-                f"ends at {rows[-1]['step'] if rows else 0}. {RESTORE}"
-            )
+        self.record.check_history(self.path / HISTORY_FILE, rows)
         return rows
 
     @cached_property
@@ -136,7 +133,7 @@ class Run:
                 f"{self.path / MODEL_FILE} must hold the weights of a complete run, there is no such file. "
                 f"{self._how_to_redo}: it writes the file again."
             )
-        tensors, _ = load_tensors(self.path / MODEL_FILE)
+        tensors, _ = load_tensors(self.path / MODEL_FILE, self.provenance.checksums.get(MODEL_FILE))
         configuration = self.configuration
         architecture, shape = configuration.architecture, tuple(configuration.data["shape"])
         form = architecture.form(shape, configuration.member.latents)
@@ -159,12 +156,12 @@ class Run:
             return None
         file = self.path / FAILURE_FILE
         try:
-            failure = json.loads(file.read_text(encoding="utf-8"))
-            return {"error": failure.pop("error"), **failure}
-        except DAMAGE as error:
-            raise RunError(
-                f"{file} must say why the run failed, it does not ({type(error).__name__}: {error}). {RESTORE}"
-            ) from error
+            with naming(file):
+                failure, has_checksum = read_sealed(file)
+                self.record.check_sealed(has_checksum)
+                return {"error": failure.pop("error"), **failure}
+        except FileNotFoundError as error:
+            raise RunError(f"{file} must say why the run failed, there is no such file. {RESTORE}") from error
 
     @property
     def has_model(self) -> bool:
@@ -173,16 +170,16 @@ class Run:
 
     def finish(self, model: nn.Module) -> Run:
         """Save the trained model, then mark the run complete; an earlier failure is removed."""
-        save_tensors(self.path / MODEL_FILE, model.state_dict())
-        finished = self._end(COMPLETE)
+        checksum = save_tensors(self.path / MODEL_FILE, model.state_dict())
+        finished = self._end(COMPLETE, {MODEL_FILE: checksum})
         for name in (FAILURE_FILE, LAST_GOOD_FILE):
             (self.path / name).unlink(missing_ok=True)
         return finished
 
     def fail(self, failure: Table) -> Run:
         """Save what went wrong and mark the run failed."""
-        write_atomically(self.path / FAILURE_FILE, json.dumps(failure, indent=2).encode())
-        return self._end(FAILED)
+        write_atomically(self.path / FAILURE_FILE, json.dumps(sealed(failure), indent=2).encode())
+        return self._end(FAILED, {})
 
     def last(self, split: str) -> Row:
         """The last row of the history of one split ('train' or 'test'), empty before the first."""
@@ -209,17 +206,19 @@ class Run:
         pruned = self.configuration.pruned
         return "Call fit again with the same arguments" if pruned is None else f"Prune run {pruned.run} again"
 
-    def _end(self, status: str) -> Run:
-        """Keep the run's status, and its row for listings; one with a damaged history has none: listings name it."""
-        ended = self._write(replace(self.record, status=status))
-        rows = Journal(self.path).rows()
+    def _end(self, status: str, checksums: dict[str, str]) -> Run:
+        """Keep the run's status, and its row for listings; one with too short a history has none: listings name it."""
+        journal = Journal(self.path)
+        rows = journal.rows()
+        provenance = replace(self.provenance, checksums={**checksums, HISTORY_FILE: journal.checksum})
+        ended = self._write(replace(self.record, status=status, provenance=provenance))
         if ended.record.has_full_history(rows):
-            content = json.dumps(kept_row(summary_row(ended.record, rows))).encode()
+            content = json.dumps(sealed(kept_row(summary_row(ended.record, rows)))).encode()
             write_atomically(self.path / SUMMARY_FILE, content)
         return ended
 
     def _write(self, record: RunRecord) -> Run:
-        write_atomically(self.path / RUN_FILE, json.dumps(record.table(), indent=2).encode())
+        write_atomically(self.path / RUN_FILE, json.dumps(sealed(record.table()), indent=2).encode())
         return Run(self.path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +11,10 @@ from pathlib import Path
 from vaescope.checks import whole_number
 from vaescope.codes.files import CODE_FILE_SUFFIXES
 from vaescope.data import DataLike, Dataset, open_dataset
-from vaescope.errors import ConfigurationError, DataError, RunError, VaescopeError
+from vaescope.errors import ConfigurationError, DamagedRunWarning, DataError, RunError, VaescopeError
 from vaescope.runs.queries import TIMEOUT_SECONDS, query
-from vaescope.runs.record import COMPLETE, RUN_FILE
-from vaescope.runs.rows import Row, run_folders, summary_row
+from vaescope.runs.record import COMPLETE
+from vaescope.runs.rows import Row, may_hold_run, run_folders, summary_row
 from vaescope.runs.run import Run
 
 DEFAULT_FOLDER = "runs"
@@ -31,21 +33,30 @@ class Store:
     def status(self, identity: str) -> str | None:
         """The status of the run with this id; None if there is no run."""
         path = self.path(identity)
-        return Run.open(path).status if (path / RUN_FILE).exists() else None
+        return Run.open(path).status if may_hold_run(path) else None
 
     def is_complete(self, identity: str) -> bool:
         """Whether the run with this id is trained to the end."""
         return self.status(identity) == COMPLETE and Run(self.path(identity)).has_model
 
     def runs(self) -> Iterator[Run]:
-        """Every run, by id; a damaged run.json raises an error that names it."""
+        """Every run, by id; one that cannot be opened is left out, with a `DamagedRunWarning` that names it."""
         for path in run_folders(self.folder):
-            yield Run.open(path)
+            try:
+                run = Run.open(path)
+            except RunError as error:
+                warnings.warn(f"{error} The run is left out.", DamagedRunWarning, stacklevel=2)
+            else:
+                yield run
 
     def find(self, identity: str) -> Run:
         """The run in a folder, or the one run whose id starts with the text."""
-        if identity and (Path(identity) / RUN_FILE).is_file():
-            return Run.open(identity)
+        return Run.open(self.locate(identity))
+
+    def locate(self, identity: str) -> Path:
+        """The folder of the run that `find` opens."""
+        if identity and may_hold_run(identity):
+            return Path(identity)
         found = [path for path in run_folders(self.folder) if identity and path.name.startswith(identity)]
         if len(found) != 1:
             names = ", ".join(path.name for path in found)
@@ -53,7 +64,7 @@ class Store:
             raise RunError(
                 f"{what} with {identity!r}{f': {names}' if names else ''}. See `vaescope runs` for the list."
             )
-        return Run.open(found[0])
+        return found[0]
 
     def query(self, sql: str, timeout: float = TIMEOUT_SECONDS) -> tuple[list[str], list[tuple[object, ...]]]:
         """Column names and rows of a SQL query over the tables `runs` and `history`, within `timeout` seconds."""
@@ -78,7 +89,7 @@ def run_of(subject: object, runs: str | Path | None) -> Run | None:
         return subject
     if (
         not isinstance(subject, str | Path)
-        or Path(subject).is_file()
+        or os.path.isfile(subject)
         or Path(subject).suffix.lower() in CODE_FILE_SUFFIXES
     ):
         return None

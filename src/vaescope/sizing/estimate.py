@@ -209,8 +209,8 @@ def _storage(folder: Path | None) -> Iterator[tuple[States, Measurements]]:
     if folder is None:
         yield {}, {}
         return
-    with locked([folder]):
-        yield StateFiles(folder), GapJournal(folder)
+    with locked([folder]) as owned:
+        yield StateFiles(folder), GapJournal(folder, owned)
 
 
 def _probes(searches: Sequence[SeedSearch]) -> tuple[Probe, ...]:

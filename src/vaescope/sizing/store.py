@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from vaescope.checks import without_infinities
-from vaescope.errors import RunError
+from vaescope.errors import DamagedRunWarning, RunError
 from vaescope.files import write_atomically
 from vaescope.objectives import OBJECTIVES
-from vaescope.runs.folders import make_folder, remove_leftovers
+from vaescope.runs.folders import Ownership, make_folder, remove_leftovers
 from vaescope.runs.journal import Journal
-from vaescope.runs.record import hash_of
+from vaescope.runs.record import Table, hash_of
+from vaescope.runs.sealed import CHECKSUM, digest_of, naming, read_sealed, sealed
+from vaescope.runs.verifying import problems_of
 from vaescope.sizing.gaps import GapTerms
 from vaescope.training import Member
 from vaescope.training.checkpoint import State, load_state, save_state
@@ -41,22 +46,12 @@ class GapJournal:
     In the file, a row of a history, the period is called 'step' and the label of the gap 'split'.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owned: Ownership | None = None) -> None:
         make_folder(folder)
         remove_leftovers(folder)
-        self._journal = Journal(folder)
-        rows = self._journal.rows()
-        self._journal.replace(rows)  # drops a last line that was cut short
-        try:
-            self._found = {
-                (row["split"], row["member"], row["step"]): GapTerms(row["minuend"] + 0.0, row["subtrahend"] + 0.0)
-                for row in rows
-            }
-        except (KeyError, TypeError) as error:
-            raise RunError(
-                f"{self._journal.path} is damaged ({type(error).__name__}: {error}). Restore it from a backup, or move "
-                f"{folder} away to search again."
-            ) from error
+        self._journal = Journal(folder, owned)
+        self._found = read_gaps(self._journal)
+        self._journal.replace(self._journal.rows())  # drops a last line that was cut short
 
     def __contains__(self, key: MeasurementKey) -> bool:
         gap, member, period = key
@@ -68,9 +63,30 @@ class GapJournal:
 
     def __setitem__(self, key: MeasurementKey, terms: GapTerms) -> None:
         gap, member, period = key
-        own = {"member": member_id(member), "minuend": terms.minuend, "subtrahend": terms.subtrahend}
-        self._journal.append([{"step": period, "split": gap, **own}])
-        self._found[gap, own["member"], period] = terms
+        name, own = member_id(member), {"minuend": terms.minuend, "subtrahend": terms.subtrahend}
+        self._journal.append([sealed({"step": period, "split": gap, "member": name, **own})])
+        self._found[gap, name, period] = terms
+
+
+def read_gaps(journal: Journal) -> dict[tuple[str, str, int], GapTerms]:
+    """The measured gaps by label, model and period."""
+    folder = journal.path.parent
+    with naming(journal.path, f"Restore it from a backup, or move {folder} elsewhere to search again."):
+        return {
+            (row["split"], row["member"], row["step"]): GapTerms(row["minuend"] + 0.0, row["subtrahend"] + 0.0)
+            for row in _verified(journal.rows())
+        }
+
+
+def _verified(rows: list[Table]) -> Iterator[Table]:
+    """The rows, each of which carries its checksum; those of version 0.1 do not, and come first."""
+    began = False
+    for number, row in enumerate(rows, 1):
+        checksum = row.get(CHECKSUM)
+        began = began or checksum is not None
+        if began and checksum != digest_of({name: value for name, value in row.items() if name != CHECKSUM}):
+            raise ValueError(f"the checksum of line {number} does not match its content")
+        yield row
 
 
 class StateFiles:
@@ -110,22 +126,19 @@ def member_id(member: Member) -> str:
 
 def save_result(folder: Path, result: Savable, file: str = RESULT_FILE) -> None:
     """Write a result as JSON."""
-    write_atomically(folder / file, json.dumps(without_infinities(result.plain()), indent=2).encode())
+    write_atomically(folder / file, json.dumps(sealed(without_infinities(result.plain())), indent=2).encode())
 
 
 def add_training_time(folder: Path, seconds: float, steps: int) -> float | None:
     """Add to the training time of a folder; returns the seconds per step of one model over all its searches."""
     file = folder / TIME_FILE
     spent = {"seconds": 0.0, "steps": 0}
-    if file.is_file():
-        try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-            spent = {"seconds": float(kept["seconds"]), "steps": int(kept["steps"])}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunError(
-                f"{file} is damaged ({type(error).__name__}: {error}). It holds only training times: restore it, or "
-                "remove it to measure them again."
-            ) from error
+    with (
+        naming(file, "It holds only training times: move it elsewhere to measure them again."),
+        suppress(FileNotFoundError),
+    ):
+        kept = json.loads(file.read_bytes())
+        spent = {"seconds": float(kept["seconds"]), "steps": int(kept["steps"])}
     if steps:
         spent = {"seconds": spent["seconds"] + seconds, "steps": spent["steps"] + steps}
         write_atomically(file, json.dumps(spent).encode())
@@ -139,23 +152,47 @@ def save_check(runs: Path, check: Savable, ids: list[str]) -> None:
     save_result(folder, check, CHECK_FILE)
 
 
-def load_results(runs: Path) -> list[dict[str, Any]]:
+def load_results(runs: Path) -> list[Table]:
     """The results of all finished searches in a folder of runs, as tables."""
     return _load(runs, f"{SEARCH_PREFIX}*/{RESULT_FILE}")
 
 
-def load_checks(runs: Path) -> list[dict[str, Any]]:
+def load_checks(runs: Path) -> list[Table]:
     """The results of all elbow checks in a folder of runs, as tables."""
     return _load(runs, f"{CHECK_PREFIX}*/{CHECK_FILE}")
 
 
-def _load(runs: Path, pattern: str) -> list[dict[str, Any]]:
-    found = []
+def _load(runs: Path, pattern: str) -> list[Table]:
+    """Every result with its summary and data; a damaged file is left out, with a warning that names it."""
+    found: list[Table] = []
     for file in sorted(runs.glob(pattern)):
         try:
-            found.append(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise RunError(
-                f"{file} is damaged ({error}). Repeat the same search: it writes the file again without training."
-            ) from error
+            found.append(read_result(file))
+        except FileNotFoundError:  # the search is gone
+            continue
+        except RunError as error:
+            warnings.warn(f"{error} The search is left out.", DamagedRunWarning, stacklevel=3)
     return found
+
+
+def read_result(file: Path) -> Table:
+    """The result of a search or of an elbow check."""
+    with naming(file, "Repeat the same search: it writes the file again without training."):
+        content, _ = read_sealed(file)
+        table: Table = content
+        _ = table["summary"] + "", table["data"].get("fingerprint")
+    return table
+
+
+def damaged_searches(runs: Path) -> list[RunError]:
+    """What is wrong with the files of searches and elbow checks in a folder of runs."""
+    searches = sorted(runs.glob(f"{SEARCH_PREFIX}*"))
+    results = [*runs.glob(f"{SEARCH_PREFIX}*/{RESULT_FILE}"), *runs.glob(f"{CHECK_PREFIX}*/{CHECK_FILE}")]
+    states = runs.glob(f"{SEARCH_PREFIX}*/{STATES_FOLDER}/[!.]*.safetensors")
+    return problems_of(
+        [
+            *(partial(read_result, file) for file in results),
+            *(partial(read_gaps, Journal(folder)) for folder in searches),
+            *(partial(load_state, file) for file in states),
+        ]
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -16,11 +17,12 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from vaescope.checks import whole_number
-from vaescope.errors import ConfigurationError, RunError
+from vaescope.checks import finite_number, whole_number
+from vaescope.errors import ConfigurationError
 from vaescope.files import write_atomically
 from vaescope.notebook import NotebookResult
 from vaescope.runs import Store, make_folder
+from vaescope.runs.sealed import naming
 from vaescope.studies.context import MeasureRequest, StudyContext, StudyRun, Task, net_of
 from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
@@ -75,12 +77,9 @@ class StepTimes:
     def __init__(self, folder: Path) -> None:
         self._file = folder / STEP_TIMES_FILE
         self._spent: dict[str, dict[str, float]] = {}
-        if self._file.is_file():
-            try:
-                for name, one in json.loads(self._file.read_text(encoding="utf-8")).items():
-                    self._spent[name] = {"seconds": float(one["seconds"]), "reference": float(one["reference"])}
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise RunError(f"{self._file} is damaged ({error}). Move it away: times are measured again.") from error
+        with naming(self._file, "Move it elsewhere: times are measured again."), suppress(FileNotFoundError):
+            for name, one in json.loads(self._file.read_bytes()).items():
+                self._spent[name] = {part: finite_number(part, one[part], above=0) for part in ("seconds", "reference")}
 
     def factor(self, speed: Speed) -> float:
         """The measured time over the reference; 1 before anything was measured."""

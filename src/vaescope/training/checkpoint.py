@@ -10,15 +10,16 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
-from vaescope.errors import RunError
+from vaescope.errors import RunError, unreadable
 from vaescope.files import write_atomically
 from vaescope.training.optimisers import Slots
 
 CHECKSUM = "sha256"
+HEADER_START = 8  # bytes before the header, which give its length
 SLOT, BUFFER = "slot.", "buffer."
 REMEDY = "Restore it from a copy, or move it away: training starts again from what is left."
 
@@ -60,34 +61,51 @@ def first_member(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor[0] for name, tensor in tensors.items()}
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
-    """Write named tensors and notes (text by name) as one safetensors file."""
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> str:
+    """Write named tensors and notes (text by name) as one safetensors file; returns the SHA-256 of its bytes."""
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     notes = dict(notes or {})
-    write_atomically(path, save(flat, metadata={**notes, CHECKSUM: _checksum(flat, notes)}))
+    content = _in_order(save(flat, metadata={**notes, CHECKSUM: _checksum(flat, notes)}))
+    write_atomically(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read the tensors and notes that `save_tensors` wrote, and verify their checksum."""
-    if not path.is_file():
-        raise RunError(f"File not found: {path}.")
+def _in_order(content: bytes) -> bytes:
+    """The file with its header in alphabetical order: safetensors writes notes in an order that changes by itself."""
+    size = int.from_bytes(content[:HEADER_START], "little")
+    header = json.loads(content[HEADER_START : HEADER_START + size])
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % HEADER_START)  # tensors stay aligned
+    return len(text).to_bytes(HEADER_START, "little") + text + content[HEADER_START + size :]
+
+
+def load_tensors(path: Path, checksum: str | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read the tensors and notes that `save_tensors` wrote, and verify their checksum.
+
+    If `checksum` is given, it must be that of the whole file, which tells the file from that of another run.
+    """
     try:
-        with safe_open(str(path), framework="pt") as file:
-            metadata = dict(file.metadata() or {})
-            names = list(file.keys())
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError, ValueError) as error:
+        content = path.read_bytes()
+        tensors = load(content)
+        size = int.from_bytes(content[:HEADER_START], "little")
+        metadata = dict(json.loads(content[HEADER_START : HEADER_START + size]).get("__metadata__", {}))
+    except FileNotFoundError as error:
+        raise RunError(f"File not found: {path}.") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (SafetensorError, ValueError, RecursionError) as error:
         raise RunError(f"{path} is damaged and was not read ({error}). {REMEDY}") from error
-    if metadata.pop(CHECKSUM, None) != _checksum(tensors, metadata):
+    own = metadata.pop(CHECKSUM, None) == _checksum(tensors, metadata)
+    if not own or checksum not in (None, hashlib.sha256(content).hexdigest()):
         raise RunError(f"{path} is damaged and was not read: its checksum does not match its content. {REMEDY}")
     return tensors, metadata
 
 
-def save_state(path: Path, state: State) -> None:
-    """Write a training state."""
+def save_state(path: Path, state: State, notes: Mapping[str, str] | None = None) -> None:
+    """Write a training state, and notes (text by name)."""
     slots = {f"{SLOT}{name}": slot for name, slot in state.slots.items()}
     buffers = {f"{BUFFER}{name}": buffer for name, buffer in state.buffers.items()}
-    save_tensors(path, {"parameters": state.parameters, **slots, **buffers}, {"step": str(state.step)})
+    save_tensors(path, {"parameters": state.parameters, **slots, **buffers}, {**(notes or {}), "step": str(state.step)})
 
 
 def load_state(path: Path) -> State:
