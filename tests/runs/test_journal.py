@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vaescope.errors import RunError
+from vaescope.errors import RunError, WriteError
 from vaescope.runs.journal import Journal
 
 
@@ -73,7 +73,7 @@ def test_a_row_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RunError, match=r"history\.jsonl .*No space left"):
+    with pytest.raises(WriteError, match=r"history\.jsonl.*No space left"):
         Journal(tmp_path).append(ROWS)
 
 
