@@ -16,6 +16,7 @@ from .record import Provenance as Provenance
 from .record import RunRecord as RunRecord
 from .record import hash_of as hash_of
 from .run import Run as Run
+from .sealed import naming as naming
 from .store import DEFAULT_FOLDER as DEFAULT_FOLDER
 from .store import Store as Store
 from .store import data_of as data_of

@@ -21,8 +21,7 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.files import write_atomically
 from vaescope.notebook import NotebookResult
-from vaescope.runs import Store, make_folder
-from vaescope.runs.sealed import naming
+from vaescope.runs import Store, make_folder, naming
 from vaescope.studies.context import MeasureRequest, StudyContext, StudyRun, Task, net_of
 from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
