@@ -108,8 +108,7 @@ class Configuration:
         if table["format"] != FORMAT:
             raise ConfigurationError(f"the format of a configuration must be {FORMAT}, got {table['format']!r}.")
         try:
-            found = _converter().structure({name: value for name, value in table.items() if name != "format"}, cls)
-            return found
+            return _converter().structure({name: value for name, value in table.items() if name != "format"}, cls)
         except cattrs.errors.ForbiddenExtraKeysError as error:
             raise ConfigurationError(f"a configuration must have no entries that are not known: {error}.") from error
 
