@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -89,8 +90,11 @@ class Configuration:
 
     def __post_init__(self) -> None:
         shape = self.data["shape"]
-        if not (shape and all(is_whole(size, 1, LARGEST_NUMBER) for size in shape)):
-            raise ConfigurationError(f"the shape of an item must be whole numbers of at least 1, got {quoted(shape)}.")
+        if not (shape and all(is_whole(size, 1) for size in shape) and math.prod(shape) <= LARGEST_NUMBER):
+            raise ConfigurationError(
+                f"the shape of an item must be whole numbers of at least 1, whose product is at most {LARGEST_NUMBER}, "
+                f"got {quoted(shape)}."
+            )
 
     @classmethod
     def of(cls, data: Dataset, split: Split, architecture: Architecture, plan: Plan, member: Member) -> Configuration:
