@@ -22,7 +22,7 @@ from vaescope.codes import Representation, read_codes
 from vaescope.data import files, images, open_dataset
 from vaescope.data.conditions import condition_table, condition_width
 from vaescope.data.public.matrices import parse_idx
-from vaescope.errors import DataError, UnknownNameError
+from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 
 ROWS = np.random.default_rng(0).random((6, 4))
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n"
@@ -233,6 +233,13 @@ def test_an_image_of_too_many_pixels_is_refused(tmp_path: Path, monkeypatch: pyt
         Image.fromarray(np.zeros((13, 13), np.uint8)).save(tmp_path / name)
     with pytest.raises(DataError, match=r"a\.png .*at most 64 pixels"):
         open_dataset(tmp_path, size=4)
+
+
+def test_a_folder_whose_images_do_not_fit_into_memory_is_refused(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / name)
+    with pytest.raises(ConfigurationError, match=r"2 images of 1 x 10000000 x 10000000 pixels .*memory"):
+        open_dataset(tmp_path, size=10**7)
 
 
 def test_large_images_are_decoded_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.file_rows import open_rows
 from vaescope.data.images import Size, height_and_width, probe_image, read_image
 from vaescope.errors import DataError
+from vaescope.memory import check_memory
 from vaescope.progress import track
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -128,6 +129,8 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
         colour = any(in_colour for in_colour, _ in probes) if colour is None else colour
         size = _common_size(path, paths, [shape for _, shape in probes]) if size is None else size
     shape = (len(paths), 3 if colour else 1, *height_and_width(size))
+    what = f"{path}: {len(paths)} images of {' x '.join(map(str, shape[1:]))} pixels"
+    check_memory(what, math.prod(shape), "Pass a smaller size=, or save them as one .npy file, which stays on disk.")
     pixels = np.empty(shape, np.uint8)
 
     def read(position: int, max_pixels: float = LARGE_PIXELS) -> bool:
