@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from torch import Tensor
 
 from vaescope.data import Factors, Subset
 from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, from_torch_dataset, scale_pixels
+from vaescope.data.file_rows import FileRows
+from vaescope.errors import DataError
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:
@@ -115,10 +118,18 @@ def mapped(folder: Path, rows: np.ndarray) -> np.ndarray:
 def test_a_memory_map_stays_a_memory_map(tmp_path: Path, rows: np.ndarray) -> None:
     dataset = from_array(mapped(tmp_path, rows))
     for held in (dataset, dataset.to("cpu")):
-        assert isinstance(held.items, np.memmap)
-        assert held.items.filename is not None
+        assert isinstance(held.items, FileRows)
+        assert isinstance(held.items.held, np.memmap)
     np.testing.assert_array_equal(everything(dataset), everything(from_array(rows)))
     assert dataset.fingerprint == from_array(rows).fingerprint
+
+
+def test_a_change_of_a_mapped_file_is_noticed(tmp_path: Path) -> None:
+    dataset = from_array(mapped(tmp_path, noise(6, 5))[1:])
+    assert len(dataset.batch(torch.arange(5))) == 5
+    os.truncate(tmp_path / "rows.npy", 130)
+    with pytest.raises(DataError, match=r"rows\.npy must stay as it was"):
+        dataset.batch(torch.arange(5))
 
 
 def test_a_batch_of_a_memory_map_can_be_written_to(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vaescope.codes.arrays import TORCH_TYPES, ArrayLike, as_numpy, class_numbers
 from vaescope.data.dataset import Dataset, Factors
-from vaescope.data.file_rows import FileRows
+from vaescope.data.file_rows import FileRows, Rows, watched
 from vaescope.errors import DataError
 from vaescope.progress import track
 
@@ -25,8 +25,6 @@ CHUNK_BYTES = 16 * 2**20
 PROGRESS_BAR_BYTES = 2**30
 PROGRESS_BAR_ITEMS = 500
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
-
-Rows: TypeAlias = np.ndarray | FileRows
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +113,7 @@ def from_array(
         image: False to treat each item as a vector, whatever its shape. Default: decided by the shape.
     """
     name = name.encode(errors="backslashreplace").decode()  # a path may have bytes that are no text
-    rows = array if isinstance(array, FileRows) else as_numpy(array, f"{name}: items")
+    rows = array if isinstance(array, FileRows) else watched(as_numpy(array, f"{name}: items"))
     if len(rows.shape) < 2:
         raise DataError(
             f"{name}: an array must be items x dimensions or items x image, got shape {rows.shape}. "

@@ -39,7 +39,7 @@ class FileRows:
         stored: The shape of a row in the file.
         shape: The shape of all rows, as `arrange` returns them.
         arrange: Applied to the rows that are read.
-        held: All rows as the file has them, if it is small; None to read them from the file.
+        held: All rows as the file has them, if it is small or the user mapped it; None to read them from the file.
     """
 
     path: Path
@@ -111,7 +111,19 @@ class FileRows:
         )
 
 
-def open_rows(path: Path) -> FileRows | np.ndarray:
+Rows: TypeAlias = np.ndarray | FileRows
+
+
+def watched(rows: np.ndarray) -> Rows:
+    """A read-only memory map as rows of its file, so that a change is noticed; other arrays as they are."""
+    if not (isinstance(rows, np.memmap) and rows.mode == "r" and rows.filename is not None):
+        return rows
+    path = Path(str(rows.filename))
+    with reading(path, "the file of a memory map"):
+        return FileRows(path, _version(path.stat()), 0, rows.shape[1:], rows.shape, rows.dtype, held=rows)
+
+
+def open_rows(path: Path) -> Rows:
     """The rows of a .npy file; in memory if it is in Fortran order, which spreads a row over the whole file."""
     with reading(path, "a whole .npy file of numbers, not of pickled objects"):
         with path.open("rb") as file:

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from vaescope.codes.reading import parsing, reading
 from vaescope.data import cache
-from vaescope.data.arrays import ArrayDataset, Rows
+from vaescope.data.arrays import ArrayDataset
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.dataset import Factors
-from vaescope.data.file_rows import open_rows
+from vaescope.data.file_rows import Rows, open_rows
 from vaescope.data.images import open_image, resize
 from vaescope.errors import DataError
 from vaescope.progress import track
