@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -312,7 +313,7 @@ def test_mutated_files_are_sweeps_or_are_refused(tmp_path: Path) -> None:
         "9999999999999999999999",
     )
     refused = 0
-    for _ in range(200):
+    for _ in range(100):
         lines = WHOLE.splitlines()
         for _ in range(draw.randint(1, 3)):
             number = draw.randrange(len(lines))
@@ -324,4 +325,14 @@ def test_mutated_files_are_sweeps_or_are_refused(tmp_path: Path) -> None:
             read(tmp_path, "\n".join(lines))
         except ConfigurationError:
             refused += 1
-    assert 100 < refused < 200
+    assert 50 < refused < 100
+
+
+def test_many_values_are_checked_quickly_and_a_long_file_names_the_entry_without_a_line(tmp_path: Path) -> None:
+    seeds = ",\n".join(map(str, range(20_000)))
+    text = f"{DIGITS}[model]\nlatents = 2\n[grid]\nseed = [\n{seeds}\n]\n"
+    began = time.monotonic()
+    assert len(read(tmp_path, text).grid["seed"]) == 20_000
+    with pytest.raises(ConfigurationError, match=r"sweep\.toml, training\.steps: steps must be"):
+        read(tmp_path, f"{text}[training]\nsteps = -1\n")
+    assert time.monotonic() - began < 20

@@ -14,6 +14,7 @@ from typing import Any
 from vaescope.checks import check_plain, check_run_count, too_deep
 from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError
+from vaescope.models import Architecture, check_latents
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.runs.options import FitOptions
 from vaescope.sweeps.specification import MEMBER_KEYS, SETTING_KEYS, Sweep, Trial, check_grid_entry
@@ -31,6 +32,7 @@ SCHEMA: dict[str, tuple[str, ...]] = {
 }
 # Parts check their numbers; for a value of another type Python raises a TypeError.
 MISTAKES = (VaescopeError, TypeError)
+MAX_LINES = 1000  # of a file whose mistakes are reported with their lines
 EXAMPLE = """[data]
 name = "dsprites-small"
 
@@ -80,8 +82,13 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line on which an entry of a TOML file begins: the first after which the file, read up to there, has it."""
+    """The line on which an entry of a TOML file begins: the first after which the file, read up to there, has it.
+
+    None if there is no such entry, or if the file is too long to be read once for each of its lines.
+    """
     lines = text.splitlines(keepends=True)
+    if len(lines) > MAX_LINES:
+        return None
     read = 0  # lines that end an entry
     for count in range(1, len(lines) + 1):
         try:
@@ -100,7 +107,8 @@ class SweepFile:
     def __init__(self, path: str, text: str, tables: Mapping[str, Any]) -> None:
         self.path, self.text, self.tables = path, text, tables
         self._opened: dict[str, Dataset] = {}
-        self._built: set[str] = set()
+        self._architectures: dict[str, Architecture] = {}
+        self._built: set[tuple[str, int]] = set()
 
     def sweep(self) -> Sweep:
         """Check every entry, then build the sweep."""
@@ -194,12 +202,15 @@ class SweepFile:
     def _check_trial(self, values: Mapping[str, Any]) -> None:
         """A run with these values must be possible."""
         trial = Trial.of(values)
-        data = self._open(trial.data)
-        (configuration,) = FitOptions.of(trial.settings).configurations(data, [trial.member])
-        model = f"{configuration.architecture} {trial.member.latents} {data.shape}"
-        if model not in self._built:
-            configuration.architecture.check_size(data.shape, trial.member.latents)
-            self._built.add(model)
+        data, latents = self._open(trial.data), trial.member.latents
+        check_latents(latents, data.shape)
+        settings = json.dumps([trial.data, trial.settings], sort_keys=True, default=str)
+        if settings not in self._architectures:
+            (configuration,) = FitOptions.of(trial.settings).configurations(data, [trial.member])
+            self._architectures[settings] = configuration.architecture
+        if (settings, latents) not in self._built:
+            self._architectures[settings].check_size(data.shape, latents)
+            self._built.add((settings, latents))
 
     def _open(self, source: DataLike) -> Dataset:
         key = json.dumps(source if isinstance(source, Mapping) else {"name": source}, sort_keys=True, default=str)
