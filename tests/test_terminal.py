@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from pathlib import Path
 
 import pytest
 
+import vaescope
 from vaescope.terminal import print_line, print_warning, printable
 
 
@@ -31,3 +34,15 @@ def test_lines_and_warnings_are_printed_escaped(capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert captured.out == "a\\x1b[2J\n"
     assert captured.err == "warning: b\\x1b[2J\n"
+
+
+def test_everything_else_prints_by_these_functions() -> None:
+    root = Path(vaescope.__file__).parent
+    printing = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name) and node.id == "print"
+    }
+    # JSON has escapes of its own.
+    assert printing == {"terminal.py", "cli/output.py"}

@@ -133,6 +133,13 @@ def test_no_rows_are_a_table_with_columns(tmp_path: Path) -> None:
         assert result.fetchall() == []
 
 
+def test_text_that_is_not_utf8_is_escaped_in_a_table(tmp_path: Path) -> None:
+    write_parquet([{"name": os.fsdecode(b"caf\xe9")}], ["name"], tmp_path / "rows.parquet")
+    with duckdb.connect() as connection:
+        found = connection.execute("SELECT name FROM read_parquet(?)", [str(tmp_path / "rows.parquet")]).fetchall()
+    assert found == [("caf\\udce9",)]
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match=r"nowhere/runs\.parquet"):
         write_parquet(ROWS, ["id"], tmp_path / "nowhere" / "runs.parquet")

@@ -16,6 +16,7 @@ from pathlib import Path
 from vaescope.cli.variants import MANIFEST_FILE, KindTable, VariantRow
 from vaescope.files import write_text
 from vaescope.registry import Registry, Variant
+from vaescope.terminal import print_line
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "family.md")
@@ -85,11 +86,11 @@ def main(arguments: list[str]) -> int:
     """Write the files, or with `--check` return 1 if any is out of date."""
     check = arguments == ["--check"]
     if arguments and not check:
-        print(f"the only option is --check, got {' '.join(arguments)}", file=sys.stderr)
+        print_line(f"the only option is --check, got {' '.join(arguments)}", sys.stderr)
         return 2
     found = stale(build(), write=not check)
     for file in found:
-        print(f"{file}: {'out of date; run `python -m vaescope.cli.manifest`' if check else 'written'}")
+        print_line(f"{file}: {'out of date; run `python -m vaescope.cli.manifest`' if check else 'written'}")
     return int(check and bool(found))
 
 

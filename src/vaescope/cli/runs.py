@@ -228,7 +228,7 @@ def verify(
     if json:
         print_json({"runs": found.runs, "without_checksums": found.without_checksums, "problems": problems})
     else:
-        print("\n".join([*problems, found.summary()]))
+        print_line("\n".join([*problems, found.summary()]))
     if problems:
         raise typer.Exit(1)
 

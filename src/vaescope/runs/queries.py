@@ -23,7 +23,7 @@ from vaescope.errors import ConfigurationError, RunError, WriteError, unknown_na
 from vaescope.files import write_atomically, write_error
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import HISTORY_FILE, RUN_FILE, TRAINING, RunRecord
-from vaescope.runs.rows import Listing, Row, drop_constant_settings, read_rows
+from vaescope.runs.rows import Listing, Row, drop_constant_settings, encodable, read_rows
 from vaescope.runs.sealed import naming
 from vaescope.tables import columns_of
 
@@ -249,19 +249,13 @@ def _make_table(
 ) -> None:
     """Make a table of rows with types from their values: text stays text, even if it looks like a date."""
     file = temporary / f"{name}.jsonl"
-    file.write_text("".join(json.dumps(_in_utf8(row)) + "\n" for row in rows), encoding="utf-8")
+    # Rows that 0.1 kept may have text that is not UTF-8.
+    lines = (json.dumps({column: encodable(value) for column, value in row.items()}) + "\n" for row in rows)
+    file.write_text("".join(lines), encoding="utf-8")
     types = {column: _type([row.get(column) for row in rows]) for column in names}
     columns = ", ".join(f"{_text(column)}: '{kind}'" for column, kind in types.items())
     source = f"read_json({_text(str(file))}, format='newline_delimited', columns={{{columns}}})"
     connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {source}")
-
-
-def _in_utf8(row: Row) -> Row:
-    """The row with what UTF-8 cannot hold escaped: file names in another encoding have such characters."""
-    return {
-        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-        for name, value in row.items()
-    }
 
 
 def _type(values: Sequence[object]) -> str:

@@ -263,10 +263,10 @@ def summary_row(record: RunRecord, history: Sequence[Row]) -> Row:
             if name not in ("step", "split")
         },
     }
-    return {name: _encodable(value) for name, value in row.items()}
+    return {name: encodable(value) for name, value in row.items()}
 
 
-def _encodable(value: object) -> object:
+def encodable(value: object) -> object:
     """The value; in text, as in names of files, bytes that are not UTF-8 are written as \\udc.. ."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
