@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vaescope.errors import BusyError, RunError
+from vaescope.errors import BusyError, RunError, unreadable
 from vaescope.runs.record import COMPLETE, RUN_FILE
 from vaescope.runs.sealed import DAMAGE, naming
 
@@ -138,7 +138,7 @@ def remove_finished_ensembles(runs: Path) -> None:
 
     Ensembles resume with the same members: where one of them is complete, the others train in another ensemble.
     """
-    for folder in (runs / ENSEMBLES).glob(f"{DELETED_PREFIX}*"):
+    for folder in _matching(runs, f"{DELETED_PREFIX}*"):
         try:
             _delete(folder)
         except RunError as error:  # nothing depends on it
@@ -182,7 +182,7 @@ def _removing(folder: Path) -> Iterator[None]:
 def _ensembles(runs: Path) -> list[tuple[Path, list[str]]]:
     """The folder of every ensemble and the ids of its members, the most recent last; a damaged one is left out."""
     found = []
-    for file in (runs / ENSEMBLES).glob(f"[!.]*/{MEMBERS_FILE}"):
+    for file in _matching(runs, f"[!.]*/{MEMBERS_FILE}"):
         try:
             found.append((file.stat().st_mtime_ns, file.parent, read_members(file)))
         except FileNotFoundError:  # another process finished it
@@ -190,6 +190,14 @@ def _ensembles(runs: Path) -> list[tuple[Path, list[str]]]:
         except RunError as error:
             warnings.warn(str(error), stacklevel=2)
     return [(folder, ids) for _, folder, ids in sorted(found)]
+
+
+def _matching(runs: Path, pattern: str) -> list[Path]:
+    """The paths of a pattern below the folder of ensembles."""
+    try:
+        return list((runs / ENSEMBLES).glob(pattern))
+    except OSError as error:
+        raise unreadable(runs, error) from error
 
 
 def read_members(file: Path) -> list[str]:
