@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from vaescope.data import cache
+from vaescope.data import DATASETS, cache, open_dataset
 from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.errors import DataError
 
@@ -247,3 +247,16 @@ def test_the_progress_bar_follows_a_download_on_a_terminal(
     shown = capsys.readouterr().err
     assert "little/set.bin" in shown
     assert "100/100" in shown
+
+
+@pytest.mark.parametrize("value", ["a" * 300, "a" * 5000, "~nobody-has-this-name/data", "loop"])
+def test_a_data_folder_that_cannot_be_is_named_and_hides_no_other_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    monkeypatch.setenv("VAESCOPE_DATA", value)
+    assert DATASETS["mnist"].locate() is None
+    assert DATASETS["dsprites"].locate() is not None
+    with pytest.raises(DataError, match="VAESCOPE_DATA must name a folder"):
+        open_dataset("mnist")

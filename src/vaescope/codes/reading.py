@@ -70,7 +70,9 @@ def reading(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
     with parsing(path, what, *others):
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise ValueError("it is a pipe, a socket or a device")
+            raise DataError(
+                f"{path} must be {what}, but it is a pipe, a socket or a device. Save the data to a file first."
+            )
         yield
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from vaescope.codes.reading import reading
 from vaescope.errors import DataError
 from vaescope.progress import ProgressReport, progress_bar
 
@@ -74,7 +75,7 @@ class PublicSet:
 def user_folder() -> Path | None:
     """The folder that the environment variable VAESCOPE_DATA names, or None if it is unset."""
     value = os.environ.get(FOLDER_VARIABLE)
-    return Path(value).expanduser() if value else None
+    return Path(os.path.expanduser(value)) if value else None
 
 
 def user_cache(name: str) -> Path | None:
@@ -104,7 +105,7 @@ def locate(published: PublicSet) -> str | None:
     It is fast, because listing all data sets calls it: checksums are verified when a data set is opened.
     """
     own = user_folder()
-    if own and not own.is_dir():
+    if own and not os.path.isdir(own):
         return None
     paths = [find(published, file) for file in published.files if not file.optional]
     if not paths or not all(paths):
@@ -144,13 +145,9 @@ def read_content(path: Path) -> bytes:
     """The content of a file, uncompressed if it is gzip, whatever its name."""
     if path.is_dir():
         raise DataError(f"{path} must be a file, but it is a folder. Pass the file inside it.")
-    try:
+    with reading(path, "a whole file, plain or gzip"):
         content = path.read_bytes()
         content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is a truncated or damaged gzip file. Download it again.") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
     if not content:
         raise DataError(f"{path} is empty. Download it again.")
     return content
@@ -199,11 +196,11 @@ class _PercentMeter:
 
 def _first(folders: list[Path], file: PublicFile) -> Path | None:
     for path in (folder / name for folder in folders for name in file.names):
-        if path.is_file():
+        if os.path.isfile(path):
             return path
-        if file.pictures and path.is_dir():
+        if file.pictures and os.path.isdir(path):
             # Not `glob`, which lists all 200,000 files of a large set before it yields the first.
-            with os.scandir(path) as entries:
+            with reading(path, "a folder of pictures"), os.scandir(path) as entries:
                 if any(entry.name.endswith(file.pictures) and not entry.name.startswith(".") for entry in entries):
                     return path
     return None
@@ -211,7 +208,7 @@ def _first(folders: list[Path], file: PublicFile) -> Path | None:
 
 def _found_or_downloaded(published: PublicSet, file: PublicFile) -> Path:
     own = user_folder()
-    if own and not own.is_dir():
+    if own and not os.path.isdir(own):
         raise DataError(f"{FOLDER_VARIABLE} must name a folder, got {str(own)!r}. Create it or unset the variable.")
     return find(published, file) or _download(published, file)
 
@@ -272,12 +269,9 @@ def _is_intact(file: PublicFile, path: Path) -> bool:
 def _matches(file: PublicFile, path: Path, content: bytes | None = None) -> bool:
     if not file.verifiable:
         return True
-    try:
-        with path.open("rb") as stream:
-            if file.checksum and _digest(stream, file.checksum) == file.checksum:
-                return True
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
+    with reading(path, "a whole file"), path.open("rb") as stream:
+        if file.checksum and _digest(stream, file.checksum) == file.checksum:
+            return True
     return bool(file.content) and _digest(io.BytesIO(content or read_content(path)), file.content) == file.content
 
 
