@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import errno
+import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,18 @@ def test_lines_and_warnings_are_printed_escaped(capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert captured.out == "a\\x1b[2J\n"
     assert captured.err == "warning: b\\x1b[2J\n"
+
+
+class FullStream(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_warning_that_cannot_be_printed_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", FullStream())
+    print_warning("a latent becomes passive")
+    with pytest.raises(OSError, match="No space"):
+        print_line("an answer", sys.stderr)
 
 
 def test_everything_else_prints_by_these_functions() -> None:

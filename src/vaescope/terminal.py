@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 LAYOUT = "\n\t"  # control characters that lines may have
@@ -23,4 +24,5 @@ def print_line(text: str, stream: TextIO | None = None) -> None:
 
 def print_warning(message: Warning | str, *where: object, **more: object) -> None:
     """Print a warning as one sentence, without the line of code that it comes from, which helps no user."""
-    print_line(f"warning: {message}", sys.stderr)
+    with suppress(OSError):  # as in Python itself: a warning that nobody can see ends no training
+        print_line(f"warning: {message}", sys.stderr)

@@ -276,6 +276,17 @@ def test_ctrl_c_interrupts_a_query(runs: list[Run]) -> None:
     assert time.monotonic() - start < 10
 
 
+def test_what_does_not_fit_into_memory_goes_to_a_temporary_folder(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    ((place,),) = asked(runs, "SELECT current_setting('temp_directory')")
+    assert place.startswith(tempfile.gettempdir())
+    assert not Path(place).parent.exists()
+    assert list(Path.cwd().iterdir()) == []
+
+
 def test_temporary_files_without_space_are_named(
     runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,12 +158,11 @@ def query(folder: Path, sql: str, timeout: float = TIMEOUT_SECONDS) -> tuple[lis
     rows = found.rows
     if not rows:
         raise RunError(f"{folder} has no runs to query. Fit one first.")
-    with duckdb.connect() as connection:
-        with _temporary_folder() as temporary:
-            table = list(rows.values())
-            _make_table(connection, "runs", table, columns_of(table), temporary)
-            if HISTORY_WORDS.search(sql):
-                _make_history(connection, {path: row["id"] for path, row in rows.items()}, temporary)
+    with _database() as (connection, temporary):
+        table = list(rows.values())
+        _make_table(connection, "runs", table, columns_of(table), temporary)
+        if HISTORY_WORDS.search(sql):
+            _make_history(connection, {path: row["id"] for path, row in rows.items()}, temporary)
         for lock in LOCKS:
             connection.execute(f"SET {lock}")
         try:
@@ -207,7 +206,7 @@ def _answer(connection: DuckDBPyConnection, sql: str, seconds: float) -> tuple[l
             return running.result(seconds)
         except TimeoutError as error:
             raise ConfigurationError(
-                f"the query must end within {seconds:g} seconds, it did not. Ask for less, or raise the time limit."
+                f"the query must end within {seconds:g} s, it did not. Ask for less, or raise the time limit."
             ) from error
         finally:
             while not running.done():
@@ -216,11 +215,16 @@ def _answer(connection: DuckDBPyConnection, sql: str, seconds: float) -> tuple[l
 
 
 @contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """A folder for tables on their way into and out of duckdb."""
+def _database() -> Iterator[tuple[DuckDBPyConnection, Path]]:
+    """A database in memory, and a folder for its temporary files and for tables on their way in and out."""
+    import duckdb
+
     try:
-        with tempfile.TemporaryDirectory() as name:
-            yield Path(name)
+        with (
+            tempfile.TemporaryDirectory() as name,
+            duckdb.connect(config={"temp_directory": f"{name}/spilled"}) as connection,
+        ):
+            yield connection, Path(name)
     except OSError as error:
         raise write_error(Path(error.filename or tempfile.tempdir or "."), error) from error
 
@@ -231,7 +235,7 @@ def write_parquet(rows: Sequence[Row], columns: Sequence[str], file: Path) -> No
 
     if not columns:
         raise ConfigurationError(f"a Parquet file needs at least one column, got none for {file}. Name some.")
-    with _temporary_folder() as temporary, duckdb.connect() as connection:
+    with _database() as (connection, temporary):
         _make_table(connection, "runs", rows, columns, temporary)
         made = temporary / "runs.parquet"
         try:
