@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from vaescope.metrics import (
     sap,
     udr,
 )
-from vaescope.regime import mean_and_sampled
+from vaescope.regime import downstream, mean_and_sampled
 from vaescope.similarity import all_pairs, linear_cka, procrustes, rsa, sample_size_study, svcca
 
 GENERATOR = np.random.default_rng(0)
@@ -153,6 +154,8 @@ def test_names_of_the_columns_of_a_data_frame_name_the_factors() -> None:
     assert found.score == mig(CODES, FACTORS).score
     assert mig(CODES, Frame(FACTORS, ["shape", "size"]), names=("a", "b")).factors == ("a", "b")
     assert mig(CODES, Frame(FACTORS.astype(object), ["shape", "size"])) == found
+    predicted = downstream((CODES, CODES), ["active"] * 4, Frame(FACTORS, ["shape", "size"]))
+    assert [target.name for target in predicted.targets] == ["shape", "size"]
 
 
 def test_values_that_are_no_whole_numbers_are_classes_on_request() -> None:
@@ -179,6 +182,13 @@ def test_whole_numbers_are_continuous_on_request() -> None:
     assert angle.score == mig(codes, degrees + 0.5).score
     assert irs(codes, degrees, continuous=True).score == pytest.approx(irs(codes, degrees + 0.5).score, abs=1e-12)
     assert sap(codes, degrees, continuous=["factor 0"]).score > 0.9
+
+
+def test_numbers_of_factors_are_those_of_the_columns_that_were_passed() -> None:
+    constant = torch.zeros(ITEMS, 1, dtype=torch.int64)
+    whole = replace(representation(), factors=torch.cat([constant, torch.from_numpy(FACTORS)], 1))
+    assert metric_inputs(whole, continuous=[2]).discrete == (True, False)
+    assert metric_inputs(whole, continuous="factor 1").discrete == (False, True)
 
 
 def test_the_choice_of_factors_is_checked() -> None:

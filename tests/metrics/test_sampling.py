@@ -167,6 +167,11 @@ def test_wrong_grids_are_refused() -> None:
         FactorGrid(Counted(), SIZES, ("a",))
     with pytest.raises(DataError, match=r"finite.*item 0"):
         factor_vae(grid(lambda items: np.full((len(items), 2), np.nan)), train_votes=10, test_votes=10)
+    with pytest.raises(ConfigurationError, match="each of sizes"):
+        FactorGrid(Counted(), (2, 0), ("a", "b"))
+    fixed = np.random.default_rng(0).random((int(np.prod(SIZES)), 2))
+    with pytest.raises(DataError, match=r"encode must return.*same latents for each"):
+        factor_vae(grid(lambda items: fixed), train_votes=1, test_votes=1, batch=2)
 
 
 def test_a_value_with_a_single_item_is_named() -> None:

@@ -84,8 +84,8 @@ class Comparison(NotebookResult):
         of = "" if self.representation == "mean" else f" of the {self.representation}s"
         varying = int((~np.isnan(self.matrix.diagonal())).sum())
         count = "two" if varying == 2 else str(varying)
-        count += "" if varying == len(self.names) else f" of {len(self.names)}"
-        text = f"The {count} models encode {_describe(mean, SHARED_INFORMATION)} information ({measure}{of} {mean:.2f}"
+        who = "models" if varying == len(self.names) else f"of {len(self.names)} models whose codes vary"
+        text = f"The {count} {who} encode {_describe(mean, SHARED_INFORMATION)} information ({measure}{of} {mean:.2f}"
         if len(pairs) == 1:
             return f"{text})"
         low, high = (f"{row['similarity']:.2f} for {row['one']} and {row['other']}" for row in (pairs[-1], pairs[0]))

@@ -131,7 +131,9 @@ class MetricInputs:
             merged = np.column_stack([_merged(column, alone) for column, alone in columns])
             data, items = replace(self, factors=merged), int(rare.any(1).sum())
         factors = _close_gaps(data.factors, self.discrete)
-        return replace(data, factors=factors, rare_classes=int(rare.sum()), rare_items=items)
+        found = replace(data, factors=factors, rare_classes=int(rare.sum()), rare_items=items)
+        found.require_varying_factors()
+        return found
 
     def require_varying_factors(self) -> None:
         """Raise an error that names the first factor with a single value."""
@@ -172,8 +174,9 @@ def metric_inputs(
     array = as_table(means_of(codes), "codes", min_items=2).double().cpu().numpy()
     if rare not in (None, DROP, MERGE):
         raise unknown_name("rare", rare, (DROP, MERGE))
+    columns: Sequence[int] | None = None
     if factors is None:
-        factors, names = _own_factors(codes, names, argument)
+        factors, names, columns = _own_factors(codes, names, argument)
     elif names is None:
         names = column_names(factors)
     given = as_numpy(factors, argument)
@@ -189,15 +192,14 @@ def metric_inputs(
     if len(set(titles)) < len(titles):
         raise DataError(f"names of factors must differ, got {titles}.")
     kept = _kept_latents(codes, array.shape[1], exclude, types)
-    kinds = _discrete_factors(values, titles, discrete, continuous)
+    numbered = range(len(titles)) if columns is None else columns
+    kinds = _discrete_factors(values, titles, numbered, discrete, continuous)
     # Numbered from the factors as they came: neighbouring integers above 2^53 are one float.
     data = MetricInputs(
         np.ascontiguousarray(array[:, kept]), _close_gaps(given, kinds), titles, kinds, kept, values, rare
     )
     data.require_varying_factors()
-    data = data.without_rare_classes()
-    data.require_varying_factors()
-    return data
+    return data.without_rare_classes()
 
 
 def learnable_split(data: MetricInputs, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
@@ -234,17 +236,17 @@ def count_varying(factors: Tensor | None, labels: Tensor | None) -> int:
 
 def _own_factors(
     codes: CodesLike, names: Sequence[str] | None, argument: str
-) -> tuple[Int[np.ndarray, "items *factors"], Sequence[str] | None]:
-    """The factors of a representation that vary, or its labels."""
+) -> tuple[Int[np.ndarray, "items *factors"], Sequence[str] | None, Sequence[int]]:
+    """The factors of a representation that vary, their names and their columns; or its labels."""
     factors, labels = (codes.factors, codes.labels) if isinstance(codes, Representation) else (None, None)
     if factors is None and labels is None:
         raise DataError(f"a metric compares codes with {argument}, got codes alone. Pass {argument}.")
     if factors is None:
-        return as_numpy(labels, "labels"), ("label",) if names is None else names
+        return as_numpy(labels, "labels"), ("label",) if names is None else names, (0,)
     table = as_numpy(factors, "factors")
     varying = np.flatnonzero((table != table[0]).any(0))
     titles = _titles(names, table.shape[1])
-    return table[:, varying], [titles[place] for place in varying]
+    return table[:, varying], [titles[place] for place in varying], varying.tolist()
 
 
 def _titles(names: Sequence[str] | None, factors: int) -> tuple[str, ...]:
@@ -275,12 +277,13 @@ def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: Ty
 def _discrete_factors(
     values: Float[np.ndarray, "items factors"],
     names: tuple[str, ...],
+    columns: Sequence[int],
     discrete: FactorChoice,
     continuous: FactorChoice,
 ) -> tuple[bool, ...]:
     """Whether the values of each factor are classes: as chosen, or else if they are whole numbers."""
     classes, numbers = (
-        _chosen(what, choice, names) for what, choice in (("discrete", discrete), ("continuous", continuous))
+        _chosen(what, choice, names, columns) for what, choice in (("discrete", discrete), ("continuous", continuous))
     )
     both = classes & numbers
     if both:
@@ -289,17 +292,18 @@ def _discrete_factors(
     return tuple(place in classes or (kind and place not in numbers) for place, kind in enumerate(whole))
 
 
-def _chosen(argument: str, choice: FactorChoice, names: tuple[str, ...]) -> set[int]:
-    """The places of the chosen factors."""
+def _chosen(argument: str, choice: FactorChoice, names: tuple[str, ...], columns: Sequence[int]) -> set[int]:
+    """The places of the factors that are chosen by name or by the number of their column."""
     if isinstance(choice, bool):
         return set(range(len(names))) if choice else set()
     known: dict[str | int, int] = {name: place for place, name in enumerate(names)}
-    known |= {place: place for place in range(len(names))}
-    entries = choice if isinstance(choice, Iterable) and not isinstance(choice, str) else [choice]
-    for entry in entries:
+    known |= {column: place for place, column in enumerate(columns)}
+    chosen = set()
+    for entry in choice if isinstance(choice, Iterable) and not isinstance(choice, str) else [choice]:
         if not isinstance(entry, Hashable) or entry not in known:
             raise unknown_name(argument, entry, names)
-    return {known[entry] for entry in entries}
+        chosen.add(known[entry])
+    return chosen
 
 
 def _rare(factors: Float[np.ndarray, "items factors"], discrete: Sequence[bool]) -> Bool[np.ndarray, "items factors"]:

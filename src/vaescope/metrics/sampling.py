@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from vaescope.checks import random_seed, whole_number
 from vaescope.codes import CodesLike, means_of
-from vaescope.codes.arrays import as_numpy, check_finite
+from vaescope.codes.arrays import as_table, check_finite
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.metrics.inputs import FactorsLike, MetricInputs
 from vaescope.metrics.score import MetricOptions, RawScore, Score, evaluate, inputs_of, make_score
@@ -92,6 +92,8 @@ class FactorGrid:
     def __post_init__(self) -> None:
         if not callable(self.encode):
             raise DataError(f"encode must be a function from item numbers to codes, got {type(self.encode).__name__}.")
+        for size in self.sizes:
+            whole_number("each of sizes", size, 1)
         if len(self.names) != len(self.sizes):
             raise DataError(f"there must be a name for each of {len(self.sizes)} factors, got {self.names}.")
 
@@ -192,9 +194,14 @@ def evaluate_fixed(
     kept = list(sample.latents)
 
     def encode(items: ItemNumbers) -> Float[np.ndarray, "items latents"]:
-        table = as_numpy(means_of(grid.encode(items)), "codes").astype(np.float64)
-        check_finite(torch.from_numpy(table), "codes of the grid", numbers=items.tolist())
-        return table[:, kept]
+        table = as_table(means_of(grid.encode(items)), "codes of the grid", finite=False)
+        check_finite(table, "codes of the grid", numbers=items.tolist())
+        if len(table) != len(items) or table.shape[1] <= max(kept):
+            raise DataError(
+                f"encode must return the same latents for each of {len(items)} items, got the shape "
+                f"{tuple(table.shape)}. Correct the function."
+            )
+        return table.double().cpu().numpy()[:, kept]
 
     found = measure(GridSampler(sample, grid.sizes, encode), seed)
     score = make_score(metric, f"{estimator}, from the full grid", found, sample)

@@ -13,7 +13,7 @@ import torch
 
 from vaescope.checks import whole_number
 from vaescope.codes import Representation
-from vaescope.codes.arrays import ArrayLike, class_numbers
+from vaescope.codes.arrays import ArrayLike, class_numbers, column_names
 from vaescope.errors import DataError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import counter
@@ -136,7 +136,7 @@ def downstream(
     Args:
         codes, types: As in `mean_and_sampled`.
         targets: Whole numbers from 0, items x targets. Default: the factors and labels of `codes`.
-        names: Names of the targets.
+        names: Names of the targets. Default: the columns of a data frame, or "target 0", "factor 0", ...
         protocol: "fast" has one strength; "thesis" chooses among 10 by cross-validation in 5 folds.
         seed: Random seed of the split and the folds.
         train_items, test_items: The maximum numbers of items; with too few for both, two thirds are for training.
@@ -184,6 +184,7 @@ def _targets(
         table = table.reshape(items, -1)
         columns.append(table)
         labels += [what] if table.shape[1] == 1 else [f"{what} {place}" for place in range(table.shape[1])]
+    names = column_names(targets) if names is None else names
     labels = labels if names is None else [str(name) for name in names]
     found = sum(table.shape[1] for table in columns)
     if len(labels) != found or len(set(labels)) != found:
