@@ -113,7 +113,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(file: Path, monkeypatc
         overwrite(file)
 
     monkeypatch.setattr(FileRows, "_fill", interrupted)
-    with pytest.raises(DataError, match="time of modification"):
+    with pytest.raises(DataError, match="modification time"):
         rows[np.arange(3)]
     monkeypatch.setattr(FileRows, "_fill", lambda *given: (os.truncate(file, 200), fill(*given)))
     with pytest.raises(DataError, match="must stay as it was"):

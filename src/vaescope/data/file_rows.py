@@ -102,7 +102,7 @@ class FileRows:
 
     def _check(self, status: os.stat_result) -> None:
         if _version(status) != self.version:
-            raise self._changed("its size, inode or time of modification is another")
+            raise self._changed("its size, inode or modification time differs")
 
     def _changed(self, how: str) -> DataError:
         return DataError(
