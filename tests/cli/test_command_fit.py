@@ -182,6 +182,19 @@ def test_wrong_input_is_named_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "failure", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")], ids=repr
+)
+def test_memory_that_runs_out_is_one_sentence(
+    failure: Exception, codes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
+) -> None:
+    def exhausted(*_: object, **options: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("vaescope.runs.fitting.open_dataset", exhausted)
+    assert "must fit into memory" in refused("fit", codes, "--runs", tmp_path)
+
+
 MISUSED = {
     "no data": (["fit"], "data"),
     "unknown command": (["train"], "No such command 'train'"),

@@ -13,6 +13,7 @@ from typer import Option
 
 from vaescope.cli import diagnose, fit, fondue, reproduce, runs, sweep, variants
 from vaescope.errors import DamagedRunWarning, VaescopeError
+from vaescope.memory import memory_shortage
 from vaescope.terminal import print_line, print_warning
 
 app = typer.Typer(
@@ -70,7 +71,8 @@ def main() -> None:
     sys.stdout, sys.stderr = (stream or _dropped() for stream in (sys.stdout, sys.stderr))
     try:
         try:
-            app()
+            with memory_shortage("what this command works on", "Ask for less of it, or for smaller models."):
+                app()
         finally:
             sys.stdout.flush()  # while an error can be told
     except VaescopeError as error:
