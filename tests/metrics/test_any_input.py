@@ -195,7 +195,7 @@ def test_the_choice_of_factors_is_checked() -> None:
     with pytest.raises(UnknownNameError, match=r"discrete .*'size'.*Did you mean"):
         mig(CODES, FACTORS, names=("shape", "sizes"), discrete="size")
     wrong: Any
-    for wrong in (2, [2], 1.5, [[1]], None, "factor"):
+    for wrong in (2, [2], 1.5, [[1]], None, "factor", [True, False], np.array([True, False])):
         with pytest.raises(UnknownNameError, match=r"^continuous must be one of"):
             mig(CODES, FACTORS, continuous=wrong)
     assert mig(CODES, FACTORS, continuous=np.array([0, 1])) == mig(CODES, FACTORS, continuous=True)

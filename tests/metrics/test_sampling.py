@@ -156,6 +156,8 @@ def test_latents_of_a_type_can_be_left_out_of_a_grid() -> None:
 def test_options_of_labelled_items_are_refused_for_a_grid() -> None:
     with pytest.raises(ConfigurationError, match="half_samples"):
         factor_vae(grid(), half_samples=5)
+    with pytest.raises(ConfigurationError, match="rare is about labelled items"):
+        factor_vae(grid(), rare="drop")
     with pytest.raises(ConfigurationError, match="factors"):
         factor_vae(grid(), np.zeros((24, 2)))
 

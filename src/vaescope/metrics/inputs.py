@@ -300,7 +300,8 @@ def _chosen(argument: str, choice: FactorChoice, names: tuple[str, ...], columns
     known |= {column: place for place, column in enumerate(columns)}
     chosen = set()
     for entry in choice if isinstance(choice, Iterable) and not isinstance(choice, str) else [choice]:
-        if not isinstance(entry, Hashable) or entry not in known:
+        # True would be taken as column 1.
+        if isinstance(entry, bool | np.bool_) or not isinstance(entry, Hashable) or entry not in known:
             raise unknown_name(argument, entry, names)
         chosen.add(known[entry])
     return chosen

@@ -187,6 +187,12 @@ def evaluate_fixed(
             "half_samples are drawn from labelled items; a grid holds all items, so its score has no spread over them. "
             "Leave half_samples out, or pass codes and factors."
         )
+    refused = sorted(options.keys() & {"continuous", "discrete", "rare"})
+    if refused:
+        raise ConfigurationError(
+            f"{refused[0]} is about labelled items; a grid has every value of its factors equally often. "
+            "Leave it out, or pass codes and factors."
+        )
     seed = random_seed(options.get("seed", 0))
     grid = codes
     codes, values, options["names"] = grid.sample(factors, options.get("names"), seed)
