@@ -163,3 +163,14 @@ def test_a_probe_uses_evaluation_mode_and_training_continues_in_training_mode(da
     assert len(modes) > 52
     assert trainer.ensemble.model.training
     assert not trainer.model().training
+
+
+def test_a_variance_that_underflows_has_a_finite_rate(data: Dataset) -> None:
+    trainer = Trainer(ARCHITECTURE, [Member(2)], Plan(steps=10), data)
+    weights = trainer.ensemble.layout.unpack(trainer.state.parameters[0]).model
+    (bias,) = (value for name, value in weights.items() if name.endswith("log_variance.bias"))
+    bias.fill_(-500.0)
+    assert encode(trainer.model(), data).variance.max() == 0
+    (row,) = trainer.monitor.probe(trainer.state)
+    assert np.isfinite([row["rate"], row["delta_kl"], *row["correlations"]]).all()
+    assert row["rate"] > 100

@@ -151,6 +151,8 @@ def _observe(
     prior_variance: Float[Tensor, "members items latents"] | None = None,
 ) -> Float[Tensor, "members columns"]:
     """For all members at once: the type of each latent, the rate, what the regime leaves of it, the correlations."""
+    # A variance that underflowed to 0 has the logarithm of the smallest number above 0, and a rate that is finite.
+    smallest = torch.finfo(variance.dtype).smallest_normal * torch.finfo(variance.dtype).eps
     mean, variance = mean.double(), variance.double()
     absolute = _moments(variance)
     if prior_mean is None or prior_variance is None:
@@ -160,7 +162,7 @@ def _observe(
         unit = prior_variance.double()
         moved, ratio = (mean - prior_mean.double()) / unit.sqrt(), variance / unit
         codes = prior_relative_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
-    rate = gaussian.kl_to_standard(moved, ratio.log()).mean(1)
+    rate = gaussian.kl_to_standard(moved, ratio.clamp(min=smallest).log()).mean(1)
     approximation = regime_rate(rate, ratio.mean(1), moved.std(1, correction=0))
     # Less the first item, a constant latent is exactly 0.
     shifted = mean - mean[:, :1]
