@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from vaescope import cli
+from vaescope.codes import Representation
 from vaescope.metrics import METRICS
 from vaescope.runs import fit
 
@@ -61,3 +63,15 @@ def test_diagnose_scores_the_metrics_that_are_named(folder: Path) -> None:
 def test_the_help_names_every_metric() -> None:
     words = set(asked("diagnose", "--help").replace(",", " ").replace(".", " ").split())
     assert set(METRICS) <= words
+
+
+def test_constant_codes_have_empty_cells_and_a_reason(tmp_path: Path) -> None:
+    mean = torch.randn(50, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    files = []
+    for name, scale in (("one", 1), ("two", -1), ("constant", 0)):
+        files.append(str(tmp_path / f"{name}.npz"))
+        Representation(scale * mean, torch.full_like(mean, 0.1), mean).save(files[-1])
+    output = asked("compare", *files)
+    assert "two of 3 models" in output
+    assert "constant.npz are equal for all items" in output
+    assert "nan" not in output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -134,7 +135,8 @@ def compare(
 
 
 def _matrix_rows(names: Sequence[str], matrix: np.ndarray) -> list[list[str]]:
-    return [[name, *(f"{value:.3f}" for value in row)] for name, row in zip(names, matrix, strict=True)]
+    cells = [["" if isnan(value) else f"{value:.3f}" for value in row] for row in matrix]
+    return [[name, *row] for name, row in zip(names, cells, strict=True)]
 
 
 def report(
