@@ -139,6 +139,7 @@ def test_noise_fills_the_ambient_space() -> None:
         ("synthetic-linear", {"ratio": 0.0}, "ratio .* above 0, got 0.0"),
         ("synthetic-nonlinear", {"items": 10.5}, "items .* got 10.5"),
         ("pinwheel", {"along": -1.0}, "along .* 0, got -1.0"),
+        ("pinwheel", {"rate": 10**30}, "rate .* finite"),
         ("pinwheel", {"seed": -1}, "seed .* got -1"),
         ("gaussian-manifold", {"dimension": 0}, "dimension .* 1, got 0"),
         ("gaussian-manifold", {"dimension": 9, "ambient": 8}, "ambient must .* at least 9, got 8"),

@@ -240,6 +240,10 @@ def test_a_folder_whose_images_do_not_fit_into_memory_is_refused(tmp_path: Path)
         Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / name)
     with pytest.raises(ConfigurationError, match=r"2 images of 1 x 10000000 x 10000000 pixels .*memory"):
         open_dataset(tmp_path, size=10**7)
+    with pytest.raises(ConfigurationError, match=r"images of 1 x 10000000 x 10000000 pixels .*memory"):
+        images.resize(np.zeros((1, 1, 3, 3), np.uint8), 10**7)
+    with pytest.raises(ConfigurationError, match="size must be a positive number"):
+        open_dataset(tmp_path, size=10**400)
 
 
 def test_large_images_are_decoded_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def read_numbers(
     if columns is not None:  # numpy does not compare the lengths of lines of which it reads some columns only
         _check_cells(path, header, columns, text_column, advice)
     with path.open(encoding="utf-8-sig") as file:
-        lines = islice((line for line in file if line.strip()), int(header), None)
+        lines = islice((line for line in file if line.strip()), 1 if header else 0, None)
         try:
             numbers = np.loadtxt(
                 lines,

@@ -15,9 +15,8 @@ from vaescope.codes.arrays import ArrayLike
 from vaescope.codes.reading import is_number, numpy_archive, read_lines, read_numbers, reading
 from vaescope.data.arrays import PROGRESS_BAR_ITEMS, ArrayDataset, from_array
 from vaescope.data.file_rows import open_rows
-from vaescope.data.images import Size, height_and_width, probe_image, read_image
+from vaescope.data.images import Size, empty_pixels, height_and_width, probe_image, read_image
 from vaescope.errors import DataError
-from vaescope.memory import check_memory
 from vaescope.progress import track
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -128,10 +127,7 @@ def open_folder(path: Path, *, size: Size | None = None, colour: bool | None = N
         probes = list(_map_in_threads(probe_image, paths, f"checking {path}"))
         colour = any(in_colour for in_colour, _ in probes) if colour is None else colour
         size = _common_size(path, paths, [shape for _, shape in probes]) if size is None else size
-    shape = (len(paths), 3 if colour else 1, *height_and_width(size))
-    what = f"{path}: {len(paths)} images of {' x '.join(map(str, shape[1:]))} pixels"
-    check_memory(what, math.prod(shape), "Pass a smaller size=, or save them as one .npy file, which stays on disk.")
-    pixels = np.empty(shape, np.uint8)
+    pixels = empty_pixels(str(path), (len(paths), 3 if colour else 1, *height_and_width(size)))
 
     def read(position: int, max_pixels: float = LARGE_PIXELS) -> bool:
         image = read_image(paths[position], colour=bool(colour), size=size, max_pixels=max_pixels)

@@ -13,6 +13,7 @@ from PIL import Image, ImageOps
 
 from vaescope.codes.reading import parsing, reading
 from vaescope.errors import ConfigurationError
+from vaescope.memory import check_memory
 
 # Pillow opens any format that it knows, whatever the name says; for EPS it starts Ghostscript.
 FORMATS = ("PNG", "JPEG", "MPO")
@@ -21,6 +22,7 @@ GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L"
 CAMERA_FORMATS = frozenset({"JPEG", "MPO"})
 EXIF_ORIENTATION = 0x0112
 
+MAX_SIDE = 2**31 - 1  # of Pillow
 HUGE_PIXELS = 2**27  # JPEGs with more pixels are shrunk while they are decoded, if they are resized
 
 Size = int | tuple[int, int]
@@ -34,7 +36,7 @@ def resize(pixels: np.ndarray, size: Size) -> np.ndarray:
     height, width = height_and_width(size)
     if pixels.shape[2:] == (height, width):
         return pixels
-    resized = np.empty((*pixels.shape[:2], height, width), np.uint8)
+    resized = empty_pixels("images", (*pixels.shape[:2], height, width))
     for item_and_channel in np.ndindex(pixels.shape[:2]):
         plane = Image.fromarray(np.ascontiguousarray(pixels[item_and_channel]))
         resized[item_and_channel] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
@@ -71,10 +73,17 @@ def probe_image(path: Path) -> tuple[bool, tuple[int, int]]:
         return image.mode not in GREY_MODES, (width, height) if sideways else (height, width)
 
 
+def empty_pixels(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Memory for images (items x channels x height x width), if there is enough."""
+    what = f"{name}: {shape[0]} images of {' x '.join(map(str, shape[1:]))} pixels"
+    check_memory(what, math.prod(shape), "Choose a smaller size, or save them as one .npy file, which stays on disk.")
+    return np.empty(shape, np.uint8)
+
+
 def height_and_width(size: Size) -> tuple[int, int]:
     """A size, given as one number or as (height, width), as (height, width)."""
     pair = (size, size) if isinstance(size, int) else tuple(size)
-    if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
+    if len(pair) != 2 or not all(isinstance(side, int) and 0 < side <= MAX_SIDE for side in pair):
         raise ConfigurationError(f"size must be a positive number of pixels or (height, width), got {size!r}.")
     return pair[0], pair[1]
 

@@ -70,6 +70,7 @@ def pinwheel(
     _check_counts(classes=(classes, 1), per_class=(per_class, 2), seed=(seed, 0))
     for option, spread in (("along", along), ("across", across)):
         finite_number(option, spread, at_least=0)
+    finite_number("rate", rate)
     noise = _normal("pinwheel", seed, classes * per_class, 2)
     labels = torch.arange(classes).repeat_interleave(per_class)
     radius, side = 1 + along * noise[:, 0], across * noise[:, 1]
