@@ -21,7 +21,7 @@ import torch
 from vaescope.cli.output import write_csv
 from vaescope.codes import Representation
 from vaescope.errors import WriteError
-from vaescope.files import check_writable, open_atomically, write_atomically, write_error, write_text
+from vaescope.files import check_writable, open_output, write_atomically, write_error, write_text
 from vaescope.reporting.page import write_page
 from vaescope.runs.queries import write_parquet
 from vaescope.training.checkpoint import save_tensors
@@ -45,6 +45,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "codes": write_codes,
     "tensors": lambda path: save_tensors(path, {"a": torch.rand(20_000)}),
 }
+
+OUTPUTS = ("page", "csv", "parquet", "codes")  # files that users name
 
 
 @contextmanager
@@ -121,7 +123,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [KeyboardInterrupt, ValueError, Killed])
 def test_what_stops_the_writing_passes_and_leaves_no_temporary_file(end: type[BaseException], tmp_path: Path) -> None:
     def write() -> None:
-        with open_atomically(file) as opened:
+        with open_output(file) as opened:
             opened.write(b"half")
             raise end
 
@@ -166,14 +168,29 @@ def test_links_are_followed(tmp_path: Path) -> None:
 
 
 @POSIX
+@pytest.mark.parametrize("name", ["bytes", "tensors"])
+def test_a_file_of_a_run_replaces_a_link_and_a_pipe(name: str, tmp_path: Path) -> None:
+    # A run from elsewhere may have them, to make vaescope write where its maker could not, or wait for ever.
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_bytes(OLD)
+    link.symlink_to(target)
+    os.mkfifo(pipe)
+    for path in (link, pipe):
+        WRITERS[name](path)
+        assert path.is_file()
+        assert not path.is_symlink()
+    assert target.read_bytes() == OLD
+
+
+@POSIX
 def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
     pipe, read = tmp_path / "pipe", list[bytes]()
     os.mkfifo(pipe)
-    for name, write in WRITERS.items():
+    for name in OUTPUTS:
         check_writable(pipe)
         reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
         reader.start()
-        write(pipe)
+        WRITERS[name](pipe)
         reader.join()
         assert len(read[-1]) > 16_000, name
     assert list(tmp_path.iterdir()) == [pipe]

@@ -33,60 +33,44 @@ REMEDIES = {
 }
 
 
-@contextmanager
-def open_atomically(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for new content, which replaces that of `path` when the block ends without an error.
-
-    Permissions are kept and links are followed. Pipes and devices, which have no content to lose, are written directly.
-    """
-    try:
-        mode = _mode(path)
-        if str(path) in STREAMS or not (mode is None or stat.S_ISREG(mode)):
-            with open(os.dup(STREAMS[str(path)]) if str(path) in STREAMS else path, "wb") as stream:
-                yield stream
-            return
-        target = _target(path)
-        temporary = _temporary(target)
-        try:
-            with temporary.open("xb") as file:
-                if mode is not None:
-                    temporary.chmod(stat.S_IMODE(mode))
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise write_error(path, error) from error
-
-
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace the content of a file."""
-    with open_atomically(path) as file:
+    """Replace the content of a file of a run; a link, which may come with a run from elsewhere, is not followed."""
+    with _naming(path), _replacing(path) as file:
         file.write(content)
 
 
+@contextmanager
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that a user named for new content, which replaces the old when the block ends without an error.
+
+    Links are followed. Pipes and devices, which have no content to lose, are written directly.
+    """
+    with _naming(path):
+        if _is_stream(path):
+            with open(os.dup(STREAMS[str(path)]) if str(path) in STREAMS else path, "wb") as stream:
+                yield stream
+        else:
+            with _replacing(_target(path)) as file:
+                yield file
+
+
 def write_text(path: Path, text: str) -> None:
-    """Replace the content of a file by text in UTF-8.
+    """Write text in UTF-8 to a file that a user named.
 
     What UTF-8 cannot hold is escaped: file names in another encoding have such characters.
     """
-    write_atomically(path, text.encode(errors="backslashreplace"))
+    with open_output(path) as file:
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if the file cannot be written, before hours of work are lost; leaves nothing behind."""
-    try:
-        mode = _mode(path)
-        # Other kinds, such as pipes, would take opening and closing for their whole content.
-        if mode is None or stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+    """Raise the error of `open_output`, before hours of work are lost; leaves nothing behind."""
+    with _naming(path):
+        # A pipe would take opening and closing for the whole content.
+        if not _is_stream(path):
             temporary = _temporary(_target(path))
             temporary.open("xb").close()
             temporary.unlink()
-    except OSError as error:
-        raise write_error(path, error) from error
 
 
 def write_error(path: Path, error: OSError) -> WriteError:
@@ -96,12 +80,21 @@ def write_error(path: Path, error: OSError) -> WriteError:
     return WriteError(f"{str(path)!r} cannot be written ({error.strerror or error}){kept}. {remedy}")
 
 
-def _mode(path: Path) -> int | None:
-    """The kind and the permissions of what is there; None if nothing is."""
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
     try:
-        return path.stat().st_mode
+        yield
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether there is a pipe or a device."""
+    try:
+        mode = path.stat().st_mode
     except FileNotFoundError:
-        return None
+        return False
+    return str(path) in STREAMS or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _target(path: Path) -> Path:
@@ -110,6 +103,23 @@ def _target(path: Path) -> Path:
     if target.exists():
         target.open("ab").close()
     return target
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file, which takes the place of the old one, with its permissions, when it is written."""
+    temporary = _temporary(path)
+    try:
+        with temporary.open("xb") as file:
+            if path.is_file() and not path.is_symlink():
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
 
 
 def _temporary(target: Path) -> Path:

@@ -15,7 +15,7 @@ from torch import Tensor
 from vaescope.codes.arrays import Array, ArrayLike, as_tensor, class_numbers
 from vaescope.codes.reading import numpy_archive
 from vaescope.errors import DataError
-from vaescope.files import open_atomically
+from vaescope.files import open_output
 from vaescope.numerics import counter
 
 REQUIRED = ("mean", "variance", "sample")
@@ -99,7 +99,7 @@ class Representation:
     def save(self, path: str | Path) -> None:
         """Write the arrays to an .npz archive at exactly this path."""
         arrays = {name: value.numpy() for name, value in vars(self).items() if value is not None}
-        with open_atomically(Path(path)) as file:
+        with open_output(Path(path)) as file:
             np.savez(file, **arrays)
 
     @classmethod

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError, RunError, WriteError, unknown_name
-from vaescope.files import write_atomically, write_error
+from vaescope.files import open_output, write_error
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import HISTORY_FILE, RUN_FILE, TRAINING, RunRecord
 from vaescope.runs.rows import Listing, Row, drop_constant_settings, encodable, read_rows
@@ -245,7 +245,8 @@ def write_parquet(rows: Sequence[Row], columns: Sequence[str], file: Path) -> No
                 f"the temporary file of {str(file)!r} cannot be written ({' '.join(str(error).split())}). Free some "
                 "space, or set TMPDIR to another folder."
             ) from error
-        write_atomically(file, made.read_bytes())
+        with open_output(file) as opened:
+            opened.write(made.read_bytes())
 
 
 def _make_table(
