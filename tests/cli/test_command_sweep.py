@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,27 @@ def test_a_grid_of_a_billion_runs_is_counted_at_once(
     message = capsys.readouterr().err
     assert "100,000 combinations" in message
     assert "1000 of seed x 1000 of split_seed x 1000 of learning_rate" in message
+
+
+@pytest.mark.parametrize("length", [300, 5000])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", "NAME"),
+        ("sweep", "FILE", "--csv", "NAME"),
+        ("sweep", "FILE", "--runs", "NAME", "--dry-run"),
+        ("sweep", "FILE", "--engine", "NAME"),
+        ("sweep", "FILE", "--device", "NAME"),
+        ("fit", "digits", "--runs", "NAME", "--steps", "2"),
+        ("fit", "digits", "--objective", "NAME"),
+        ("fit", "digits", "--set", "NAME=1"),
+        ("fit", "digits", "--set", "data.NAME=1"),
+        ("fondue", "digits", "--gap", "NAME"),
+        ("fondue", "digits", "--plot", "NAME"),
+    ],
+    ids=" ".join,
+)
+def test_a_long_name_is_refused_in_one_line(
+    words: tuple[str, ...], length: int, file: Path, refused: Callable[..., str]
+) -> None:
+    assert refused(*(word.replace("FILE", str(file)).replace("NAME", "n" * length) for word in words))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, quoted
 from vaescope.numerics import gaussian
 from vaescope.numerics.distributions import Distribution, full_precision
 from vaescope.registry import Part, PartRegistry
@@ -98,7 +98,7 @@ class Gaussian(Likelihood):
     def __post_init__(self) -> None:
         finite_number("the variance of a Gaussian likelihood", self.variance, above=0)
         if not isinstance(self.learned, bool):
-            raise ConfigurationError(f"learned must be True or False, got {self.learned!r}.")
+            raise ConfigurationError(f"learned must be True or False, got {quoted(self.learned)}.")
 
     def module(self, shape: tuple[int, ...]) -> GaussianLikelihood:
         return GaussianLikelihood(self)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.data.conditions import checked_condition
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, quoted
 from vaescope.nets.mlp import hidden_layers
 from vaescope.nets.net import check_sizes
 from vaescope.numerics.distributions import DiagonalGaussian, full_precision
@@ -40,7 +40,7 @@ class ConditionalGaussian(Prior):
     def __post_init__(self) -> None:
         check_sizes("widths", self.widths)
         if not isinstance(self.learned_mean, bool):
-            raise ConfigurationError(f"learned_mean must be True or False, got {self.learned_mean!r}.")
+            raise ConfigurationError(f"learned_mean must be True or False, got {quoted(self.learned_mean)}.")
 
     def module(self, latents: int, condition_width: int = 0) -> ConditionalGaussianPrior:
         return ConditionalGaussianPrior(self, latents, condition_width)

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, quoted
 from vaescope.numerics.distributions import Distribution
 from vaescope.registry import Part, PartRegistry
 
@@ -44,5 +44,5 @@ PRIORS: PartRegistry[Prior] = PartRegistry("prior", "vaescope.priors", Prior)
 def listed(name: str, values: object) -> tuple[object, ...]:
     """The values of an option that takes a list, or an error that names the option."""
     if not isinstance(values, tuple | list):
-        raise ConfigurationError(f"{name} must be a list of numbers, got {values!r}.")
+        raise ConfigurationError(f"{name} must be a list of numbers, got {quoted(values)}.")
     return tuple(values)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vaescope.checks import finite_number
 from vaescope.data.dataset import Dataset
-from vaescope.errors import ConfigurationError, DataError, LatentError
+from vaescope.errors import ConfigurationError, DataError, LatentError, quoted
 from vaescope.numerics.distributions import (
     DiagonalGaussian,
     GaussianMixture,
@@ -68,7 +68,7 @@ class Anisotropic(Prior):
         object.__setattr__(self, "scale", finite_number("the scale of an anisotropic prior", self.scale, above=0))
         if self.kind not in KINDS:
             raise ConfigurationError(
-                f"the kind of an anisotropic prior must be one of {', '.join(KINDS)}, got {self.kind!r}."
+                f"the kind of an anisotropic prior must be one of {', '.join(KINDS)}, got {quoted(self.kind)}."
             )
         if self.log_variance is not None:
             given = listed("the log_variance of an anisotropic prior", self.log_variance)
@@ -214,7 +214,8 @@ class Mixture(Prior):
         ]
         if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
             raise ConfigurationError(
-                f"{name} must be one row for each component, all of the same length of at least 1, got {self.means!r}."
+                f"{name} must be one row for each component, all of the same length of at least 1, got "
+                f"{quoted(self.means)}."
             )
         object.__setattr__(self, "means", tuple(map(tuple, rows)))
         if isinstance(self.variances, tuple | list):
