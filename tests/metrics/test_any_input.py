@@ -26,6 +26,7 @@ from vaescope.metrics import (
     effective_rank,
     explicitness,
     factor_vae,
+    gaussian_wasserstein_correlation,
     hoyer,
     irs,
     mcc,
@@ -35,6 +36,7 @@ from vaescope.metrics import (
     mig_sup,
     modularity,
     sap,
+    total_correlation,
     udr,
 )
 from vaescope.regime import downstream, mean_and_sampled
@@ -100,7 +102,9 @@ def test_arrays_of_all_kinds_are_measured_alike(measure: str, kind: str) -> None
 def test_bfloat16_and_booleans_are_measured_as_the_numbers_they_are(measure: str) -> None:
     short = torch.from_numpy(CODES).bfloat16()
     assert MEASURES[measure](short) == pytest.approx(MEASURES[measure](short.double()), rel=1e-5)
+    tiny = torch.from_numpy(CODES).to(torch.float8_e4m3fn)
     if measure not in ("mle", "twonn"):  # which need more distinct items
+        assert MEASURES[measure](tiny) == pytest.approx(MEASURES[measure](tiny.double()), rel=1e-5)
         assert MEASURES[measure](CODES > 0) == pytest.approx(MEASURES[measure]((CODES > 0).astype(float)), abs=1e-12)
 
 
@@ -314,6 +318,22 @@ def test_documentation_says_what_is_comparable_with_whom() -> None:
     assert "not comparable" not in dci(CODES, FACTORS, protocol="dlib").estimator
     # disentanglement_lib standardises too.
     assert "not in" not in (explicitness.__doc__ or "").partition("standardised")[2].partition(",")[0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_codes_whose_squares_no_float_holds_give_no_silent_nan() -> None:
+    for scale in (1e300, 1e-300):
+        with pytest.raises(DataError, match="Rescale"):
+            hoyer(scale * CODES)
+    for dependence in (total_correlation, gaussian_wasserstein_correlation):
+        with pytest.raises(DataError, match="Rescale"):
+            dependence(1e300 * CODES)
+
+
+def test_udr_compares_a_list_of_models() -> None:
+    for models in (None, representation(), 3):
+        with pytest.raises(DataError, match="must be a list"):
+            udr(models)
 
 
 def test_a_score_is_a_number_where_one_is_needed() -> None:

@@ -73,7 +73,8 @@ def _dense(values: Tensor, name: str) -> Tensor:
         raise DataError(f"{name} must be a dense tensor that holds its numbers, got a {kind} one. Pass a dense copy.")
     if values.is_complex() or values.is_quantized:
         raise DataError(f"{name} must hold real numbers, got type {values.dtype}. Convert it to a float type.")
-    return values.detach()
+    # Torch computes nothing in 8-bit floats.
+    return (values.float() if values.is_floating_point() and values.itemsize == 1 else values).detach()
 
 
 def column_names(values: object) -> tuple[str, ...] | None:

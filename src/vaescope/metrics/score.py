@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -67,6 +68,13 @@ class Score(NotebookResult):
     interval: tuple[float, float] | None = None
     random: float | None = None
     perfect: float | None = None
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.score):
+            raise DataError(
+                f"{self.metric} must be a finite number, but it is {self.score} for these codes. Rescale codes whose "
+                "squares are too large or too small for a float."
+            )
 
     def __float__(self) -> float:
         return self.score

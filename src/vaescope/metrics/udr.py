@@ -127,6 +127,8 @@ def _standardised(columns: Columns) -> Columns:
 
 def _checked(representations: Sequence[Representation | MeanAndKL]) -> list[tuple[Columns, Rates]]:
     """The mean representation and the mean KL divergence of each latent, for each model."""
+    if not isinstance(representations, Sequence):
+        raise DataError(f"representations must be a list, one for each model, got {type(representations).__name__}.")
     tables = [_table(f"model {place}", part) for place, part in enumerate(representations)]
     if len(tables) < 2:
         raise DataError(f"there must be at least 2 models to compare, got {len(tables)}.")

@@ -22,6 +22,7 @@ def total_correlation(covariance: Float[Tensor, "latents latents"]) -> float:
     Computed from the correlation matrix, so that no scale can overflow. Infinite if latents are linearly dependent;
     constant latents are independent of all others and add nothing (eq. 6.1).
     """
+    _require_finite(covariance)
     found = correlation(covariance)
     varies = found.matrix.diagonal() > 0
     values = torch.linalg.eigvalsh(found.matrix[varies][:, varies])
@@ -42,11 +43,17 @@ def wasserstein_correlation(covariance: Float[Tensor, "latents latents"], *, nor
 
     Normalised, it is divided by tr C; 0 if that is 0.
     """
+    _require_finite(covariance)
     covariance = covariance.double()
     deviation, trace = covariance.diagonal().sqrt(), float(covariance.trace())
     roots = torch.linalg.eigvalsh(deviation[:, None] * covariance * deviation).clamp(min=0).sqrt()
     distance = max(0.0, 2 * (trace - float(roots.sum())))
     return distance / trace if normalise and trace > 0 else distance
+
+
+def _require_finite(covariance: Float[Tensor, "latents latents"]) -> None:
+    if not bool(torch.isfinite(covariance).all()):
+        raise DataError("covariance must be finite, but squares of the codes are too large. Rescale the codes.")
 
 
 def checked_bins(bins: object) -> int:
