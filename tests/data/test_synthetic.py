@@ -150,3 +150,17 @@ def test_noise_fills_the_ambient_space() -> None:
 def test_an_option_out_of_range_is_an_error(name: str, options: dict[str, float], facts: str) -> None:
     with pytest.raises(ConfigurationError, match=facts):
         open_dataset(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("synthetic-linear", {"items": 10**12}),
+        ("synthetic-nonlinear", {"items": 10**12}),
+        ("pinwheel", {"classes": 10**6, "per_class": 10**6}),
+        ("gaussian-manifold", {"ambient": 10**12}),
+    ],
+)
+def test_more_items_than_memory_holds_are_refused(name: str, options: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match=r"1,000,000,000,000 items .* must fit into memory: .* GB"):
+        open_dataset(name, **options)
