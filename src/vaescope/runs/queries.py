@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError, RunError, WriteError, unknown_name
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Where: TypeAlias = Mapping[str, object] | Callable[[Row], bool] | None
 NO_HISTORY = "SELECT '' AS run, 0 AS step, '' AS split, 0.0 AS loss LIMIT 0"
-ALL_ROWS = "format='newline_delimited', sample_size=-1"
+LINES: Final = "newline_delimited"
 BIGINT_LIMIT = 2**63
 MAX_MESSAGE_LENGTH = 500  # of a query, and of what duckdb says is wrong
 TIMEOUT_SECONDS, INTERRUPT_SECONDS = 60.0, 0.1
@@ -239,7 +239,7 @@ def write_parquet(rows: Sequence[Row], columns: Sequence[str], file: Path) -> No
         _make_table(connection, "runs", rows, columns, temporary)
         made = temporary / "runs.parquet"
         try:
-            connection.execute(f"COPY runs TO {_text(str(made))} (FORMAT parquet)")
+            connection.table("runs").write_parquet(str(made))
         except duckdb.IOException as error:
             raise WriteError(
                 f"the temporary file of {str(file)!r} cannot be written ({' '.join(str(error).split())}). Free some "
@@ -258,9 +258,7 @@ def _make_table(
     lines = (json.dumps({column: encodable(value) for column, value in row.items()}) + "\n" for row in rows)
     file.write_text("".join(lines), encoding="utf-8")
     types = {column: _type([row.get(column) for row in rows]) for column in names}
-    columns = ", ".join(f"{_text(column)}: '{kind}'" for column, kind in types.items())
-    source = f"read_json({_text(str(file))}, format='newline_delimited', columns={{{columns}}})"
-    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {source}")
+    connection.read_json(str(file), columns=types, format=LINES).create(name)
 
 
 def _type(values: Sequence[object]) -> str:
@@ -270,11 +268,6 @@ def _type(values: Sequence[object]) -> str:
     if kinds == {int} and all(-BIGINT_LIMIT <= value < BIGINT_LIMIT for value in values if isinstance(value, int)):
         return "BIGINT"
     return "DOUBLE" if kinds <= {int, float} else "VARCHAR"
-
-
-def _text(value: str) -> str:
-    """A string literal in SQL."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _make_history(connection: DuckDBPyConnection, runs: dict[Path, str], temporary: Path) -> None:
@@ -288,9 +281,12 @@ def _make_history(connection: DuckDBPyConnection, runs: dict[Path, str], tempora
     gathered, trouble = temporary / "history.jsonl", ""
     for parsed in (False, True):  # every line is parsed only where duckdb cannot read them
         problems = _gather_histories(gathered, runs, parsed)
-        source = f"SELECT * FROM read_json({_text(str(gathered))}, {ALL_ROWS})"
         try:
-            connection.execute(f"CREATE TABLE history AS {source if gathered.stat().st_size else NO_HISTORY}")
+            if gathered.stat().st_size:
+                found = connection.read_json(str(gathered), format=LINES, sample_size=-1)
+            else:
+                found = connection.sql(NO_HISTORY)
+            found.create("history")
             connection.execute("SELECT count(*) FROM history WHERE step IS NULL OR split IS NULL")
             if connection.fetchone() == (0,):
                 Listing({}, problems).warn()
