@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast lint hooks bench clean
+.PHONY: demo test test-fast attack lint hooks bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vaescope fondue dsprites-small --runs demo
@@ -18,6 +18,12 @@ test: $(VENV)/.developed
 # All but the tests marked slow: for work in progress.
 test-fast: $(VENV)/.developed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+
+# Mutated files, kills and full disks: ATTACK="--cases 500 --kind npy" limits it, ATTACK="--case npy:17" repeats a case.
+ATTACK ?= --cases 10000
+
+attack: $(VENV)/.developed
+	OMP_NUM_THREADS=1 $(BIN)/python tests/attack $(ATTACK)
 
 hooks: $(VENV)/.developed
 	$(BIN)/pre-commit install

@@ -14,6 +14,7 @@ install_import_hook([f"vaescope.{package}" for package in COMPUTING], "beartype.
 
 # Folders and files that train real models, start processes or open a browser: `make test-fast` leaves them out.
 SLOW = (
+    "attack",
     "cli",
     "compatibility",
     "family",
