@@ -19,7 +19,7 @@ from vaescope.objectives import OBJECTIVES
 from vaescope.runs.folders import Ownership, make_folder, remove_leftovers
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import Table, hash_of
-from vaescope.runs.sealed import CHECKSUM, digest_of, naming, read_sealed, sealed
+from vaescope.runs.sealed import CHECKSUM, NO_CHECKSUM, digest_of, naming, read_sealed, sealed
 from vaescope.runs.verifying import problems_of
 from vaescope.sizing.gaps import GapTerms
 from vaescope.training import Member
@@ -27,6 +27,7 @@ from vaescope.training.checkpoint import State, load_state, save_state
 
 RESULT_FILE, STATES_FOLDER, TIME_FILE, CHECK_FILE = "fondue.json", "states", "spent.json", "elbow.json"
 SEARCH_PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
+SINCE_CHECKSUMS = "seconds_per_step"  # results that have it were written with a checksum
 
 
 # Label of a gap, model, number of periods it has trained for.
@@ -178,8 +179,10 @@ def _load(runs: Path, pattern: str) -> list[Table]:
 def read_result(file: Path) -> Table:
     """The result of a search or of an elbow check."""
     with naming(file, "Repeat the same search: it writes the file again without training."):
-        content, _ = read_sealed(file)
+        content, has_checksum = read_sealed(file)
         table: Table = content
+        if SINCE_CHECKSUMS in table and not has_checksum:
+            raise ValueError(NO_CHECKSUM)
         _ = table["summary"] + "", table["data"].get("fingerprint")
     return table
 
