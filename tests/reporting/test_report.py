@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import vaescope as vs
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, WriteError
 from vaescope.reporting.report import seed_rows
 
 HISTORY = "history.jsonl"
@@ -157,7 +157,7 @@ def test_an_empty_list_raises_an_error(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_raises_an_error(run: vs.Run, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"missing/report.html"):
+    with pytest.raises(WriteError, match=r"missing/report.html"):
         vs.report(run, tmp_path / "missing" / "report.html")
 
 
