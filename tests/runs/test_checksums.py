@@ -291,3 +291,15 @@ def test_a_newer_format_says_to_update(store: Path) -> None:
     with pytest.raises(RunError, match=r"newer version.*Update vaescope") as met:
         Run.open(path)
     assert not re.search("damaged|delete|restore", str(met.value), re.IGNORECASE)
+
+
+def test_a_name_of_data_that_is_not_utf_8_is_listed_and_queried(store: Path) -> None:
+    path = paths(store)[0]
+    table = RunRecord.read(path / "run.json").table()
+    table["configuration"]["data"]["name"] = "caf\udce9"
+    (path / "run.json").write_text(json.dumps(sealed(table)))
+    (path / "summary.json").unlink()
+    row = read_row(path)
+    assert row is not None
+    assert row["data"] == r"caf\udce9"
+    assert Store(store).query("SELECT count(*) FROM runs WHERE data LIKE 'caf%'")[1] == [(1,)]
