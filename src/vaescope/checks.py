@@ -13,7 +13,6 @@ LARGEST_NUMBER = 2**53  # the last before which a float holds every whole number
 MAX_DEPTH = 20  # of lists and tables inside each other; deeper ones end at the limit of the stack
 MAX_BITS = 10_000  # of an integer; Python writes no more than 4300 digits
 MAX_RUNS = 100_000  # of a grid
-
 MAX_SEED = 2**63 - 1  # seeds of random numbers are 64-bit integers
 
 

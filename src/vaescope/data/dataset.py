@@ -15,7 +15,6 @@ from torch import Tensor
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import counter
 
-MAX_SEED = 2**63 - 1  # seeds of random numbers are 64-bit integers
 BUILT_IN = "built in"
 
 

@@ -19,9 +19,9 @@ from jaxtyping import Bool, Float, Int
 from PIL import Image
 from torch import Tensor
 
-from vaescope.checks import whole_number
+from vaescope.checks import random_seed, whole_number
 from vaescope.data.arrays import fingerprint_of
-from vaescope.data.dataset import BUILT_IN, MAX_SEED, Dataset, DatasetEntry, Factors
+from vaescope.data.dataset import BUILT_IN, Dataset, DatasetEntry, Factors
 from vaescope.data.images import open_image
 from vaescope.errors import DataError
 from vaescope.numerics import counter
@@ -339,7 +339,7 @@ def _sha256(text: str) -> str:
 
 
 def _checked_seed(seed: int) -> Tensor:
-    return torch.tensor(whole_number("seed", seed, 0, MAX_SEED))
+    return torch.tensor(random_seed(seed))
 
 
 _MATTHEY, _LOCATELLO = "Matthey et al., 2017", "Locatello et al., 2019"

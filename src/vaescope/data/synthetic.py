@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vaescope.checks import finite_number, whole_number
+from vaescope.checks import MAX_SEED, finite_number, whole_number
 from vaescope.data.arrays import ArrayDataset
-from vaescope.data.dataset import MAX_SEED, DatasetEntry, Factors
+from vaescope.data.dataset import DatasetEntry, Factors
 from vaescope.memory import check_memory
 from vaescope.numerics import counter
 
