@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from PIL import Image
 from torch import Tensor
 
-from vaescope.checks import random_seed, whole_number
+from vaescope.checks import random_seed
 from vaescope.data.arrays import fingerprint_of
 from vaescope.data.dataset import BUILT_IN, Dataset, DatasetEntry, Factors
 from vaescope.data.images import open_image
