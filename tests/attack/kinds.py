@@ -56,7 +56,9 @@ from vaescope.errors import VaescopeError
 from vaescope.runs import Run, fit, table
 from vaescope.runs.queries import query
 from vaescope.runs.rows import measured_values
+from vaescope.runs.verifying import verify
 from vaescope.sizing import load_results
+from vaescope.sizing.store import damaged_searches
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.toml import read_sweep
 
@@ -256,6 +258,8 @@ def _check_store(status: str, file: str, content: bytes, random: Random) -> str 
                 return f"silent change of {name}"
             if name == "listing" and store()["other"] not in shown.text:
                 return f"the {name} hides undamaged runs"
+            if not (verify(STORE).problems or damaged_searches(STORE)):
+                return f"verify misses what {name} complains about"
     return None
 
 
