@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import vaescope as vs
-from vaescope.errors import NonFiniteError
+from vaescope.errors import BusyError, NonFiniteError
 from vaescope.runs import FitOptions, MeasurementSpec, Run, fit, fit_many, measure
 from vaescope.training import Member, Trainer
 
@@ -153,6 +153,12 @@ def train_seed(seed: int, runs: Path = STORE, learning_rate: float = 1e-2, check
         device="cpu",
         progress=False,
     )
+
+
+def train_if_free(seed: int) -> None:
+    """Train a run, unless another process trains it."""
+    with suppress(BusyError):
+        train_seed(seed)
 
 
 def train_ensemble(runs: Path = STORE) -> list[Run]:
