@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vaescope.errors import BusyError, RunError, unreadable
+from vaescope.files import write_atomically
 from vaescope.runs.record import COMPLETE, RUN_FILE
 from vaescope.runs.sealed import DAMAGE, naming
 
 # Next to the runs: one folder for each ensemble, with the ids of its members in the order in which its rows count them.
 ENSEMBLES, MEMBERS_FILE, DELETED_PREFIX = ".ensembles", "members.json", ".gone-"
 SWEEP_PREFIX = ".sweep-"  # of the file that marks a running sweep
-
-
 OWNER_FILE = ".owner"  # holds the token of the process that trains here
 
 
@@ -79,7 +78,7 @@ def locked(folders: list[Path]) -> Iterator[Ownership]:
             try:
                 held.enter_context(FileLock(folder / ".lock").acquire(timeout=0))
                 held.callback(owned.release, folder)
-                (folder / OWNER_FILE).write_text(owned.token, encoding="ascii")
+                write_atomically(folder / OWNER_FILE, owned.token.encode("ascii"))
             except Timeout as error:
                 raise BusyError(
                     f"{folder} is being trained by another process. Wait for it, or stop it first."
