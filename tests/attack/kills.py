@@ -259,7 +259,7 @@ def check_disturbed(command: str, random: Random) -> str | None:
     interference = Interference.random(random, undisturbed.operations, undisturbed.seconds)
     runs = contents(folder / STORE)
     ended = execute(command, folder, interference)
-    wrong = _after_the_end(command, ended, folder, old, files, runs)
+    wrong = wrong_after(command, ended, folder, old, files, runs)
     if wrong is None:
         again = execute(command, folder, UNDISTURBED)
         if again.code != 0:
@@ -271,7 +271,7 @@ def check_disturbed(command: str, random: Random) -> str | None:
     return None if wrong is None else f"{interference.kind}: {wrong} ({interference})"
 
 
-def _after_the_end(
+def wrong_after(
     command: str,
     ended: Ended,
     folder: Path,
