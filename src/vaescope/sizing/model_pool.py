@@ -99,13 +99,12 @@ class ModelPool:
             empty = self.slots - len(members)
             members, states = members + members[-1:] * empty, states + states[-1:] * empty
         widest = max(member.latents for member in members)
-        trainer, self._trainer = self._trainer, None  # frees its memory before another one is built
-        if setup.device.type != "cuda" or trainer is None or trainer.ensemble.latents < widest:
-            trainer = Trainer(setup.architecture, members, setup.plan, setup.data, None, setup.device)
-        if trainer.members != tuple(members) or trainer.state.step or any(states):
-            trainer.assign_slots(members, states)
-        self._trainer = trainer
-        return trainer
+        if setup.device.type != "cuda" or self._trainer is None or self._trainer.ensemble.latents < widest:
+            self._trainer = None  # frees its memory before another one is built
+            self._trainer = Trainer(setup.architecture, members, setup.plan, setup.data, None, setup.device)
+        if self._trainer.members != tuple(members) or self._trainer.state.step or any(states):
+            self._trainer.assign_slots(members, states)
+        return self._trainer
 
     def _shell(self, latents: int) -> LatentModule:
         """A model to load weights into, on the device."""
