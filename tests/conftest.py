@@ -3,6 +3,7 @@
 The other packages take input from people, and tests of those check their own errors for wrong types.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from jaxtyping import install_import_hook
 COMPUTING = ("numerics", "nets", "posteriors", "priors", "likelihoods")
 
 install_import_hook([f"vaescope.{package}" for package in COMPUTING], "beartype.beartype")
+
+# Attacks limit memory, file sizes and time by calls that Windows does not have.
+collect_ignore = ["attack"] if sys.platform == "win32" else []
 
 # Folders and files that train real models, start processes or open a browser: `make test-fast` leaves them out.
 SLOW = (
