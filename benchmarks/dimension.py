@@ -1,27 +1,64 @@
-"""Seconds of the whole estimate of an intrinsic dimension, 10,000 x 4,096 by default: ours beside scikit-dimension.
+"""CPU seconds of estimates of the intrinsic dimension: ours compared with scikit-dimension, on a grid of shapes.
 
-All rows of a table come from one run on one machine with the same cores; compare ratios, not absolute times.
+Both take turns in one process, and the shortest of several turns counts: compare ratios, not absolute times. Unless
+told otherwise both use one thread. With --whole also the whole estimate (9 numbers with intervals) of one large set.
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
-import statistics
+import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import torch
+from recorded import Row, add_json, machine, save
 from torch import Tensor
 
 from vaescope.data import open_dataset
-from vaescope.dimension import estimate
+from vaescope.dimension import estimate, mle, twonn
 
 KS = (3, 5, 10, 20)
 # What scikit-dimension calls our two averagings, with the divisors k - 2 and k - 1.
 SETTINGS = [(k, comb, unbiased) for k in KS for comb, unbiased in (("mle", True), ("mean", False))]
+SHAPES = [
+    *((items, dimensions) for items in (1_000, 5_000, 20_000) for dimensions in (2, 5, 10, 20, 100)),
+    (1_000, 1_000),
+    (5_000, 784),
+    (50_000, 2),
+    (50_000, 5),
+    (50_000, 10),
+    (50_000, 100),
+    (10_000, 4_096),
+]
+MIN_SECONDS, MAX_TURNS = 0.5, 20  # turns are repeated until they have taken this long
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of the fastest turns, ours and theirs, by the clock of the processor and on the wall."""
+
+    estimator: str
+    data: str
+    items: int
+    dimensions: int
+    ours: float
+    theirs: float
+    ours_wall: float
+    theirs_wall: float
+    turns: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long theirs takes."""
+        return self.theirs / self.ours
+
+
+def normal(items: int, dimensions: int) -> Tensor:
+    """Normal points, which have as many dimensions as they can."""
+    return torch.randn(items, dimensions, generator=torch.Generator().manual_seed(0))
 
 
 def curved(items: int, dimensions: int, coordinates: int = 10) -> Tensor:
@@ -38,69 +75,104 @@ def sprites(items: int) -> Tensor:
     return data.batch(torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:items]).flatten(1)
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """How long the work takes, and what comes of it."""
-    start = time.perf_counter()
-    result = work()
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """How long the work takes, by the clock of the processor and on the wall."""
+    processor, wall = time.process_time(), time.perf_counter()
+    work()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - start, result
+    return time.process_time() - processor, time.perf_counter() - wall
 
 
-def peer(points: Tensor) -> dict[str, float]:
-    """Seconds of each call of scikit-dimension that gives one of our numbers, and of all from one search by hand."""
+def compare(name: str, data: str, points: Tensor, ours: Callable[[], object], theirs: Callable[[], object]) -> Timing:
+    """Both in turn, until they have taken `MIN_SECONDS` together."""
+    turns: list[tuple[float, float, float, float]] = []
+    while not turns or (len(turns) < MAX_TURNS and sum(sum(turn[::2]) for turn in turns) < MIN_SECONDS):
+        turns.append((*seconds(ours), *seconds(theirs)))
+    our, our_wall, their, their_wall = (min(column) for column in zip(*turns, strict=True))
+    found = Timing(name, data, *points.shape, our, their, our_wall, their_wall, len(turns))
+    shape = f"{found.items:,} x {found.dimensions:,}"
+    print(
+        f"  {name:22} {data:8} {shape:>15}  ours {our:9.4f} s, theirs {their:9.4f} s, ratio {found.ratio:6.2f}",
+        flush=True,
+    )
+    return found
+
+
+def grid(shapes: list[tuple[int, int]]) -> list[Timing]:
+    """MLE at k = 20 and TwoNN, of normal points and of a curved sheet; ours with an interval, theirs without."""
+    from skdim.id import MLE, TwoNN
+
+    found = []
+    for data, draw in (("normal", normal), ("curved", curved)):
+        for items, dimensions in shapes:
+            points = draw(items, dimensions)
+            x = points.numpy()
+            theirs: Callable[[], object] = partial(MLE(unbiased=True).fit, x, n_neighbors=KS[-1])
+            found.append(compare("MLE", data, points, partial(mle, points, KS[-1]), theirs))
+            found.append(compare("TwoNN", data, points, partial(twonn, points), partial(TwoNN().fit, x)))
+    return found
+
+
+def whole(points: Tensor, data: str) -> list[Timing]:
+    """All numbers of `estimate` from one search, compared with one call for each and with one search by hand."""
     from skdim import get_nn
     from skdim.id import MLE, TwoNN
 
-    x, cores = points.numpy(), torch.get_num_threads()
+    x = points.numpy()
 
-    def call(k: int, comb: str, unbiased: bool) -> None:
-        MLE(unbiased=unbiased).fit(x, n_neighbors=k, comb=comb, n_jobs=cores)
-
-    times = {f"MLE, {comb}, k = {k}": seconds(partial(call, k, comb, unbiased))[0] for k, comb, unbiased in SETTINGS}
-    times["TwoNN"] = seconds(lambda: TwoNN().fit(x))[0]
+    def separate() -> None:
+        for k, comb, unbiased in SETTINGS:
+            MLE(unbiased=unbiased).fit(x, n_neighbors=k, comb=comb)
+        TwoNN().fit(x)
 
     def one_search() -> None:
-        distances, places = get_nn(x, k=KS[-1], n_jobs=cores)
+        distances, places = get_nn(x, k=KS[-1])
         for k, comb, unbiased in SETTINGS:
             MLE(unbiased=unbiased).fit(x, precomputed_knn_arrays=(distances[:, :k], places[:, :k]), comb=comb)
         TwoNN(dist=True).fit(distances[:, :2])
 
-    times["one search by hand"] = seconds(one_search)[0]
-    return times
+    ours = partial(estimate, points, KS)
+    return [
+        compare("all, nine calls", data, points, ours, separate),
+        compare("all, one search", data, points, ours, one_search),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=int, default=10_000)
-    parser.add_argument("--dimensions", type=int, default=4096)
+    parser.add_argument("--shapes", nargs="*", default=None, help="such as 1000x2; default: the whole grid")
+    parser.add_argument("--whole", action="store_true", help="also all numbers of 10,000 x 4,096 and of dSprites")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-peer", action="store_true", help="without scikit-dimension, which need not be there then")
+    add_json(parser)
     options = parser.parse_args()
-    print(f"{platform.machine()} CPU, {torch.get_num_threads()} threads, torch {torch.__version__}", flush=True)
-    points = curved(options.items, options.dimensions)
-    for name, data in {"curved sheet": points, "dSprites": sprites(options.items)}.items():
-        estimate(data[:200])
-        ours, found = seconds(partial(estimate, data, KS))
-        print(f"{name}, {len(data)} x {data.shape[1]}: vaescope {ours:.2f} s: {found.summary()}", flush=True)
-        if torch.cuda.is_available():
-            there = data.cuda()
-            estimate(there, KS)
-            value, found = seconds(partial(estimate, there, KS))
-            print(f"{name}, {torch.cuda.get_device_name()}: vaescope {value:.3f} s: {found.summary()}", flush=True)
-    if options.no_peer:
-        return
-    # Before and after, as the machine may not be ours alone.
-    before = [seconds(partial(estimate, points, KS))[0] for _ in range(2)]
-    times = peer(points)
-    again = statistics.median([*before, seconds(partial(estimate, points, KS))[0]])
-    together = times.pop("one search by hand")
-    total = sum(times.values())
-    for name, value in times.items():
-        print(f"  scikit-dimension, {name:24} {value:8.2f} s")
-    print("curved sheet, all numbers:")
-    print(f"  {'vaescope':42} {again:8.2f} s   ratio   1.00")
-    print(f"  {f'scikit-dimension, {len(times)} calls':42} {total:8.2f} s   ratio {total / again:6.2f}")
-    print(f"  {'scikit-dimension, one search by hand':42} {together:8.2f} s   ratio {together / again:6.2f}")
+    torch.set_num_threads(options.threads)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    print(machine(device), flush=True)
+    tables: dict[str, list[Row]] = {}
+    if device == "cuda" or options.no_peer:
+        rows = tables.setdefault("the whole estimate of 10,000 items", [])
+        for name, points in {"curved sheet": curved(10_000, 4_096), "dSprites": sprites(10_000)}.items():
+            points = points.to(device)
+            estimate(points, KS)
+            rows.append({"data": name, "device": device, "seconds": seconds(partial(estimate, points, KS))[1]})
+            print(rows[-1], flush=True)
+    if not options.no_peer:
+        tables["compared with scikit-dimension, processor seconds"] = compared(options)
+    save(options, __file__, "Intrinsic dimension", tables, device=device)
+
+
+def compared(options: argparse.Namespace) -> list[Row]:
+    """A row for each estimate and shape."""
+    given = [tuple(map(int, shape.split("x"))) for shape in options.shapes] if options.shapes is not None else SHAPES
+    mle(normal(100, 5)), twonn(normal(100, 5))
+    found = grid([(items, dimensions) for items, dimensions in given])
+    if options.whole:
+        found += whole(curved(10_000, 4_096), "curved") + whole(sprites(10_000), "dSprites")
+    middle = math.exp(sum(math.log(one.ratio) for one in found) / len(found))
+    print(f"ratios: least {min(one.ratio for one in found):.2f}, geometric mean {middle:.2f}")
+    return [asdict(one) | {"ratio": one.ratio} for one in found]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Module bodies do not count, only functions that are called. Run it with the sour
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 import tempfile
 import threading
@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+
+from recorded import add_json, save
 
 import vaescope as vs
 
@@ -40,6 +42,9 @@ def files_of(work: Callable[[], object]) -> list[str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_json(parser)
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         settings = {"net": NET, "runs": folder, "device": "cpu", "progress": False}
@@ -53,7 +58,9 @@ def main() -> None:
         for call in calls.values():
             call(0)  # imports, which run code of their own, are done
         files = {name: files_of(partial(call, 1)) for name, call in calls.items()}
-    print(json.dumps({name: {"count": len(found), "files": found} for name, found in files.items()}, indent=1))
+    rows = [{"call": name, "files": len(found)} for name, found in files.items()]
+    print(*rows, sep="\n")
+    save(options, __file__, "Files that run code in one call", {"files": rows}, raw=files)
 
 
 if __name__ == "__main__":

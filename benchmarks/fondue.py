@@ -1,19 +1,22 @@
 """FONDUE by the protocol of the thesis on the full dSprites grid: numbers beside the published ones, and times.
 
-`one` is one seed from a cold start, compilation included. `trace` is the convolutional net at beta = 1, `gaps` are
-the two other gaps, `blocks` is the gap by information from blocks of 1,000 items, spread and sorted, and from all at
-once, `truncation` that gap on small images for blocks of many sizes, `betas` are other betas, all in one program,
-`connected` is the fully connected net, `dimension` is that of the data. Each prints every reading as it comes, so that
-a run cut short has shown what it had.
+`one` is one seed from a cold start, with a table of where the time goes, and `seeds` several seeds. `trace` is the
+convolutional net at beta = 1, `gaps` are the two other gaps, `blocks` is the gap by information from blocks of 1,000
+items, spread and sorted, and from all at once, `truncation` that gap on small images for blocks of many sizes, `betas`
+are other betas, all in one program, `connected` is the fully connected net, `dimension` is that of the data. Each
+prints every reading as it comes, so that a run cut short has shown what it had.
 """
 
 from __future__ import annotations
+
+import time
+
+BEGAN = time.perf_counter()
 
 import argparse
 import json
 import math
 import sys
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
@@ -21,9 +24,12 @@ from statistics import fmean, stdev
 warnings.filterwarnings("ignore")
 
 import torch
+from recorded import Row, add_json, save
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
+import vaescope.sizing.estimate as estimate_module
+import vaescope.sizing.setup as setup_module
 from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle
 from vaescope.encoding import encode
@@ -38,6 +44,7 @@ from vaescope.sizing.model_pool import ModelPool, SeedSearch, run_searches
 from vaescope.sizing.setup import SearchSpec
 from vaescope.sizing.store import MeasurementKey
 from vaescope.training import Member, Plan, Trainer
+from vaescope.training.engines import StackedEngine
 
 PUBLISHED = {
     ("conv", "trace", 0.5): "13.6",
@@ -49,11 +56,17 @@ PUBLISHED = {
     ("fully_connected", "trace", 1.0): "5.2 ± 0.6",
 }
 RATE = 1e-4
-BEGAN = time.monotonic()
+TABLES: dict[str, list[Row]] = {}  # rows by caption, as they are measured
 
 
 def say(text: str) -> None:
-    print(f"[{time.monotonic() - BEGAN:6.1f} s] {text}", flush=True)
+    print(f"[{time.perf_counter() - BEGAN:6.1f} s] {text}", flush=True)
+
+
+def add(caption: str, row: Row) -> None:
+    """Keep a row for the results, and print it."""
+    TABLES.setdefault(caption, []).append(row)
+    say(f"{caption}: {row}")
 
 
 class PrintedGaps(dict[MeasurementKey, GapTerms]):
@@ -61,8 +74,8 @@ class PrintedGaps(dict[MeasurementKey, GapTerms]):
 
     def __setitem__(self, key: MeasurementKey, terms: GapTerms) -> None:
         gap, member, period = key
-        place = f"beta {member.objective.beta:g}, {member.latents} latents, seed {member.seed}, epoch {period}"
-        say(f"{gap} {place}: {terms.gap:.3f}")
+        row = {"beta": member.objective.beta, "latents": member.latents, "seed": member.seed, "epoch": period}
+        add(f"gaps, {gap}", {**row, "gap": terms.gap})
         super().__setitem__(key, terms)
 
 
@@ -82,7 +95,7 @@ class Table:
         return SearchSpec(gap, self.axis, member, start, GAPS[gap]().threshold, width, most, near)
 
     def answer(self, specs: Sequence[SearchSpec], seeds: int) -> None:
-        began, before = time.monotonic(), self.pool.trained_steps
+        began, before = time.perf_counter(), self.pool.trained_steps
         searches = [SeedSearch(spec, seed) for spec in specs for seed in range(seeds)]
         answers = run_searches(self.pool, searches, lambda done, words="": None)
         for place, spec in enumerate(specs):
@@ -91,35 +104,84 @@ class Table:
             spread = stdev(values) if seeds > 1 else float("nan")
             beta = spec.member.objective.beta
             published = PUBLISHED.get((self.net, spec.gap, beta), "")
-            say(
-                f"{self.net}, {spec.gap}, beta {beta:g}: {fmean(values):.1f} ± {spread:.1f} (published {published}) "
-                f"{[int(value) for value in values]}, epochs {[one.periods for one in own]}, "
-                f"stable {sum(one.stable for one in own)} of {seeds}"
-            )
+            row = {"net": self.net, "gap": spec.gap, "beta": beta, "latents": fmean(values), "spread": spread}
+            row |= {"published": published, "answers": [int(value) for value in values]}
+            row |= {"epochs": [one.periods for one in own], "stable": sum(one.stable for one in own)}
+            add("answers", row)
             say("gaps " + json.dumps({one.seed: {n: round(g, 2) for n, g in one.search.gaps} for one in own}))
-        seconds = time.monotonic() - began
+        seconds = time.perf_counter() - began
         steps = self.pool.trained_steps - before
-        say(f"took {seconds:.1f} s, {steps} model-steps, {1e3 * seconds / max(1, steps):.3f} ms per model-step")
+        each = 1e3 * seconds / max(1, steps)
+        add("time", {"seconds": seconds, "model-steps": steps, "milliseconds per model-step": each})
+
+
+class Clock:
+    """Seconds that calls of some functions take, by part; time in an inner call counts for its own part only."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inner: list[float] = []
+
+    def watch(self, owner: object, name: str, part: str) -> None:
+        """Count the calls of a function of a class or module from now on."""
+        function = getattr(owner, name)
+        self.seconds.setdefault(part, 0.0)
+
+        def timed(*given: object, **named: object) -> object:
+            began = time.perf_counter()
+            self._inner.append(0.0)
+            try:
+                return function(*given, **named)
+            finally:
+                whole = time.perf_counter() - began
+                self.seconds[part] += whole - self._inner.pop()
+                if self._inner:
+                    self._inner[-1] += whole
+
+        setattr(owner, name, timed)
+
+
+def search(options: argparse.Namespace, seeds: int) -> None:
+    """A whole search from a cold start, and where its time goes."""
+    clock = Clock()
+    clock.seconds["import"] = time.perf_counter() - BEGAN
+    for owner, name, part in (
+        (estimate_module, "open_dataset", "data"),
+        (SearchOptions, "setup", "data"),
+        (setup_module, "estimate", "dimension"),
+        (Trainer, "__init__", "model and trial step"),
+        (StackedEngine, "_captured", "tracing, compiling and capturing"),
+        (Trainer, "advance", "training"),
+        (Trainer, "assign_slots", "training"),
+        (ModelPool, "_measure", "reading gaps"),
+    ):
+        clock.watch(owner, name, part)
+    settings = {"precision": options.precision, "period": options.period, "compile": options.compile}
+    found = fondue(
+        options.data, seeds=seeds, batch=64, learning_rate=RATE, search=options.search, runs=None, **settings
+    )
+    whole = time.perf_counter() - BEGAN
+    say(found.summary())
+    for part, seconds in {**clock.seconds, "rest": whole - sum(clock.seconds.values()), "all": whole}.items():
+        add(f"where the time of {seeds} seed{'s' * (seeds > 1)} goes", {"part": part, "seconds": seconds})
+    row = {"search": options.search, "answers": found.values, "stable": found.stable, "start": found.start}
+    add("answers", {**row, "models": found.models, "model-steps": found.trained_steps})
+    gaps = "gaps of " + ("the seed" if seeds == 1 else f"{seeds} seeds")
+    TABLES[gaps] = [{key: row[key] for key in ("latents", "gap")} for row in found.curve]
 
 
 def one(options: argparse.Namespace) -> None:
-    found = fondue(
-        options.data,
-        seeds=1,
-        batch=64,
-        learning_rate=RATE,
-        precision=options.precision,
-        period=options.period,
-        runs=None,
-    )
-    say(f"one seed from a cold start: {found.summary()}")
-    say(json.dumps([{key: row[key] for key in ("latents", "gap")} for row in found.curve]))
+    search(options, 1)
+
+
+def seeds(options: argparse.Namespace) -> None:
+    search(options, options.seeds)
 
 
 def dimension(options: argparse.Namespace) -> None:
     data = open_dataset(options.data).draw(10_000)
-    say(f"dimension of the data (published 11): {estimate(data).summary()}")
-    say(f"k = 20: {mle(data, 20).summary()}")
+    row = {"latents to start with": estimate(data).latents_to_start_with, "MLE at k = 20": mle(data, 20).dimension}
+    add("dimension of the data", {**row, "published": 11})
 
 
 def trace(options: argparse.Namespace) -> None:
@@ -166,10 +228,9 @@ def truncation(options: argparse.Namespace) -> None:
     for name, order in orders.items():
         for size in (990, 997, 998, 999, 1000, 1010, 2000, 4000):
             answer = max((n for n, parts in codes.items() if _gap(items, *parts, order, size) <= -0.01), default=0)
-            say(f"{name} blocks of {size}, log2 {math.log2(size):.4f}: {answer} latents")
+            add("answers by blocks", {"blocks": name, "items": size, "log2": math.log2(size), "latents": answer})
     for latents, (sample, _) in codes.items():
-        short = ", ".join(f"{_short(sample, order):.4f} {name}" for name, order in orders.items())
-        say(f"{latents} latents, bits of H(z) below log2 999: {short}")
+        add("bits of H(z) below log2 999", {"latents": latents} | {k: _short(sample, o) for k, o in orders.items()})
 
 
 def _short(sample: Tensor, order: Tensor) -> float:
@@ -198,19 +259,24 @@ def connected(options: argparse.Namespace) -> None:
     table.answer([table.spec("trace", 1.0, 5, 5, min(options.max_periods, 3), True)], options.seeds)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "stages", nargs="+", choices=["one", "dimension", "trace", "gaps", "blocks", "truncation", "betas", "connected"]
-    )
+    stages = ["one", "seeds", "dimension", "trace", "gaps", "blocks", "truncation", "betas", "connected"]
+    parser.add_argument("stages", nargs="+", choices=stages)
     parser.add_argument("--data", default="dsprites")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--period", type=int, help="steps instead of an epoch, to try the script out")
     parser.add_argument("--precision", default="bfloat16")
     parser.add_argument("--max-periods", type=int, default=4)
-    options = parser.parse_args()
+    parser.add_argument("--search", default="rounds", choices=["rounds", "interpolate", "bisection"])
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=None)
+    add_json(parser)
+    options = parser.parse_args(arguments)
     for stage in options.stages:
         globals()[stage](options)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    title = "FONDUE by the protocol of the thesis: " + ", ".join(options.stages)
+    save(options, __file__, title, TABLES, device=device)
 
 
 if __name__ == "__main__":

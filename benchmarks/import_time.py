@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
 import time
+
+from recorded import add_json, save
 
 ROUNDS = 5
 COMMANDS = {
@@ -23,7 +26,17 @@ def seconds(arguments: list[str]) -> float:
     return time.perf_counter() - start
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_json(parser)
+    options = parser.parse_args()
+    rows = []
     for name, arguments in COMMANDS.items():
         times = [seconds(arguments) for _ in range(ROUNDS)]
-        print(f"{name}: median {statistics.median(times):.3f} s of {ROUNDS}, fastest {min(times):.3f} s")
+        rows.append({"what": name, "median seconds": statistics.median(times), "fastest": min(times)})
+        print(rows[-1], flush=True)
+    save(options, __file__, "Importing vaescope in a fresh interpreter", {"seconds": rows}, settings={"rounds": ROUNDS})
+
+
+if __name__ == "__main__":
+    main()

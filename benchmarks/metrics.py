@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+Row = dict[str, Any]
 
 CLASSES = (3, 6, 40, 32, 32)  # those of dSprites
 GRID = (3, 6, 10, 8, 8)
@@ -55,28 +56,30 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def speed_of_dci(items: int) -> None:
+def speed_of_dci(items: int) -> list[Row]:
     """Both protocols, trained on that many codes; half as many more are tested."""
     from vaescope.metrics.prediction import dci
 
     codes, factors = representation(2, items * 3 // 2)
     dci(codes[:300], factors[:300] % 3)
     fast, found = seconds(lambda: dci(codes, factors))
-    print(f"DCI, {items} codes x {LATENTS} latents x {len(CLASSES)} factors:", flush=True)
-    print(f"  {'fast':28} {fast:8.2f} s   ratio   1.00   {found.summary()}", flush=True)
+    rows: list[Row] = [{"protocol": "fast", "seconds": fast, "ratio": 1.0, "score": found.score}]
+    print(rows[-1], flush=True)
     slow, found = seconds(lambda: dci(codes, factors, protocol="dlib"))
     # Before and after, as the machine may not be ours alone.
     around = (fast + seconds(lambda: dci(codes, factors))[0]) / 2
-    print(f"  {'scikit-learn protocol':28} {slow:8.2f} s   ratio {slow / around:6.2f}   {found.summary()}", flush=True)
+    rows.append({"protocol": "scikit-learn", "seconds": slow, "ratio": slow / around, "score": found.score})
+    print(rows[-1], flush=True)
+    return rows
 
 
-def speed_of_sap(items: int) -> None:
+def speed_of_sap(items: int) -> list[Row]:
     """Support vector machines of one latent: Newton's method on sorted values against LinearSVC, default and exact."""
     from sklearn.svm import LinearSVC
 
     from vaescope.metrics.linear_svm import classify
 
-    generator = np.random.default_rng(0)
+    generator, rows = np.random.default_rng(0), []
     for classes in (3, 6, 40):
         labels = generator.integers(0, classes, items * 3 // 2)
         values = labels + 0.5 * classes**0.5 * generator.standard_normal(len(labels))
@@ -89,24 +92,64 @@ def speed_of_sap(items: int) -> None:
         ours, guesses = seconds(lambda train=train, test=test: classify(*train, test, cost=0.01))
         default, usual = seconds(library)
         slow, exact = seconds(lambda library=library: library(tol=1e-9, max_iter=10_000))
-        print(f"SAP, one latent, {items} codes, {classes} classes; share of guesses as of the exact machine:")
         for name, value, found in (("Newton", ours, guesses), ("LinearSVC", default, usual), ("exact", slow, exact)):
-            print(f"  {name:28} {value:8.4f} s   ratio {value / ours:6.2f}   {np.mean(found == exact):.4f}", flush=True)
+            row = {"classes": classes, "method": name, "seconds": value, "ratio": value / ours}
+            rows.append({**row, "guesses of the exact machine": np.mean(found == exact)})
+            print(rows[-1], flush=True)
+    return rows
 
 
-def speed_of_others(items: int) -> None:
+def speed_of_continuous_sap(turns: int = 15) -> list[Row]:
+    """SAP of continuous factors, and disentanglement_lib's loop over squared covariances, in turn, of one thread."""
+    from vaescope.metrics import sap
+
+    found = []
+    for items, latents in ((1_000, 10), (10_000, 10), (10_000, 50), (100_000, 10)):
+        generator = np.random.default_rng(0)
+        codes = generator.standard_normal((items, latents))
+        factors = codes[:, :5] + generator.standard_normal((items, 5))
+
+        def loop(codes: np.ndarray = codes, factors: np.ndarray = factors) -> float:
+            matrix = np.zeros((codes.shape[1], factors.shape[1]))
+            for row, code in enumerate(codes.T):
+                for column, factor in enumerate(factors.T):
+                    spread = np.cov(code, factor, ddof=1)
+                    matrix[row, column] = spread[0, 1] ** 2 / (spread[0, 0] * spread[1, 1])
+            ordered = np.sort(matrix, 0)
+            return float((ordered[-1] - ordered[-2]).mean())
+
+        times: list[list[float]] = [[], []]
+        for _ in range(turns):
+            for work, own in zip((partial(sap, codes, factors), loop), times, strict=True):
+                start = time.process_time()
+                work()
+                own.append(time.process_time() - start)
+        our, their = map(min, times)
+        row = {"items": items, "latents": latents, "ours": our, "loop": their, "ratio": their / our}
+        found.append(row | {"difference": abs(float(sap(codes, factors)) - loop())})
+        print(
+            f"SAP, continuous, {items} codes x {latents}: {our * 1e3:.2f} ms, loop {their * 1e3:.2f} ms, "
+            f"ratio {their / our:.2f}",
+            flush=True,
+        )
+    return found
+
+
+def speed_of_others(items: int) -> list[Row]:
     """Nearest neighbours of codes, and the Jacobians of a decoder of 784 dimensions."""
     from vaescope.metrics import distance_to_orthogonality, neighbours
 
     codes, factors = representation(2, items)
-    print(f"neighbours, {items} codes: {seconds(lambda: neighbours(codes, factors))[0]:.2f} s", flush=True)
+    rows: list[Row] = [{"what": "neighbours", "seconds": seconds(lambda: neighbours(codes, factors))[0]}]
     layers = [torch.nn.Linear(6, 500), torch.nn.Tanh(), torch.nn.Linear(500, 500), torch.nn.Tanh()]
     decoder = torch.nn.Sequential(*layers, torch.nn.Linear(500, 784))
     took, found = seconds(lambda: distance_to_orthogonality(decoder, codes[:, :6]))
-    print(f"distance_to_orthogonality: {took:.2f} s   {found.estimator}", flush=True)
+    rows.append({"what": f"distance_to_orthogonality ({found.estimator})", "seconds": took})
+    print(*rows, sep="\n", flush=True)
+    return rows
 
 
-def agreement_of_dci(items: int, count: int) -> None:
+def agreement_of_dci(items: int, count: int) -> list[Row]:
     """The scores of both protocols over representations of varied quality, and whether they rank them alike."""
     from scipy.stats import spearmanr
 
@@ -119,9 +162,10 @@ def agreement_of_dci(items: int, count: int) -> None:
         rows.append([(found.score, *found.parts.values()) for found in both])
         print(f"  representation {number:2}: fast {rows[-1][0][0]:.3f}, scikit-learn {rows[-1][1][0]:.3f}", flush=True)
     table = np.array(rows)
-    print(f"Spearman correlation over {count} representations, {items} codes each:")
-    for place, name in enumerate(("disentanglement", "completeness", "informativeness")):
-        print(f"  {name:28} {spearmanr(table[:, 0, place], table[:, 1, place]).statistic:.3f}")
+    scores = enumerate(("disentanglement", "completeness", "informativeness"))
+    found = {name: spearmanr(table[:, 0, place], table[:, 1, place]).statistic for place, name in scores}
+    print(f"Spearman correlation over {count} representations, {items} codes each: {found}")
+    return [found]
 
 
 def grid() -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +174,7 @@ def grid() -> tuple[np.ndarray, np.ndarray]:
     return codes_of(factors, 1, np.random.default_rng(0)), factors
 
 
-def beside_disent(peer: str) -> None:
+def compared_with_disent(peer: str) -> list[Row]:
     """Both packages are given finished codes, so that what is timed is the metric and the drawing of its items.
 
     Each is timed the second time, when nothing is left to be imported.
@@ -145,7 +189,7 @@ def beside_disent(peer: str) -> None:
         answer = subprocess.run([peer, __file__, "--worker", str(path)], capture_output=True, text=True)
     if answer.returncode == 3:
         print(f"disent is not installed for {peer}: MIG and FactorVAE are not compared.")
-        return
+        return []
     if answer.returncode:
         sys.exit(f"disent's worker failed:\n{answer.stderr}")
     theirs = json.loads(answer.stdout.splitlines()[-1])
@@ -155,13 +199,15 @@ def beside_disent(peer: str) -> None:
         return mig(codes[drawn], factors[drawn])
 
     ours = {"MIG": mig_of_drawn, "FactorVAE": lambda: factor_vae(codes, factors)}
+    rows = []
     for name, work in ours.items():
         work()
         own, found = seconds(work)
         value, score = theirs[name]
-        print(f"{name}, {len(codes)} combinations of {len(GRID)} factors, {LATENTS} latents:")
-        print(f"  {'vaescope':28} {own:8.3f} s   ratio   1.00   score {found.score:.3f}")
-        print(f"  {'disent':28} {value:8.3f} s   ratio {value / own:6.1f}   score {score:.3f}", flush=True)
+        row = {"metric": name, "ours": own, "disent": value, "ratio": value / own}
+        rows.append({**row, "score": found.score, "score of disent": score})
+        print(rows[-1], flush=True)
+    return rows
 
 
 def worker(path: str) -> int:
@@ -205,16 +251,26 @@ def main() -> None:
     )
     parser.add_argument("--peer", default=sys.executable, help="the Python that has disent")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--continuous-sap", action="store_true", help="SAP of continuous factors alone")
+    parser.add_argument("--json", help="also write the results to this file, which results.py shows")
     options = parser.parse_args()
     if options.worker:
         sys.exit(worker(options.worker))
-    print(f"{platform.machine()} CPU, {torch.get_num_threads()} threads, torch {torch.__version__}", flush=True)
-    beside_disent(options.peer)
-    speed_of_sap(options.items)
-    speed_of_others(options.items)
-    if not options.no_dci:
-        speed_of_dci(options.items)
-        agreement_of_dci(options.ranked_items, options.representations)
+    from recorded import machine, save
+
+    print(machine(), flush=True)
+    tables = {"SAP of continuous factors, processor seconds": speed_of_continuous_sap()}
+    if not options.continuous_sap:
+        combinations = f"{np.prod(GRID):,} combinations of {len(GRID)} factors, {LATENTS} latents"
+        tables[f"MIG and FactorVAE, {combinations}, seconds"] = compared_with_disent(options.peer)
+        tables[f"SAP of one latent, {options.items:,} codes"] = speed_of_sap(options.items)
+        tables[f"{options.items:,} codes"] = speed_of_others(options.items)
+        if not options.no_dci:
+            tables[f"DCI, {options.items:,} codes x {LATENTS}"] = speed_of_dci(options.items)
+            correlation = f"Spearman correlation of both protocols, {options.representations} representations"
+            tables[correlation] = agreement_of_dci(options.ranked_items, options.representations)
+    tables = {caption: rows for caption, rows in tables.items() if rows}
+    save(options, __file__, "Metrics compared with other packages", tables)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from recorded import add_json, save
 
 from vaescope.data import open_dataset
 from vaescope.models import Architecture
@@ -28,18 +29,30 @@ def quickest(work: Callable[[], object], device: str) -> float:
     return min(seconds)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--members", type=int, default=1)
     parser.add_argument("--precision", default="float32")
+    add_json(parser)
     options = parser.parse_args()
     plan = Plan(10**9, precision=options.precision, log_every=STEPS, evaluate_every=STEPS, monitor_every=MONITOR_EVERY)
     members = [Member(10, seed=seed) for seed in range(options.members)]
     trainer = Trainer(Architecture(), members, plan, open_dataset("dsprites-small"), None, options.device)
     step = quickest(trainer.advance, options.device) / STEPS
-    probe = quickest(lambda: trainer.monitor.probe(trainer.state), options.device)
-    print(f"a probe takes {probe / (step * MONITOR_EVERY):.2%} of the {MONITOR_EVERY} steps between probes")
     sprites = open_dataset("dsprites").to(options.device)
     index = torch.randint(0, len(sprites), (64,), generator=torch.Generator().manual_seed(0)).to(options.device)
-    print(f"a batch takes {quickest(lambda: sprites.batch(index), options.device) / step:.2%} of a training step")
+    probe = quickest(lambda: trainer.monitor.probe(trainer.state), options.device)
+    batch = quickest(lambda: sprites.batch(index), options.device)
+    rows = [
+        {"what": "a probe", "milliseconds": 1e3 * probe, "percent": 100 * probe / (step * MONITOR_EVERY)},
+        {"what": "rendering a batch", "milliseconds": 1e3 * batch, "percent": 100 * batch / step},
+    ]
+    print(*rows, sep="\n")
+    notes = [f"A probe in percent of the {MONITOR_EVERY} steps between probes, a batch in percent of a step."]
+    title = "Probes of the types of latents"
+    save(options, __file__, title, {"shares of training time": rows}, device=options.device, notes=notes)
+
+
+if __name__ == "__main__":
+    main()

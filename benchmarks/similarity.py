@@ -1,5 +1,7 @@
-"""Linear CKA of all pairs of representations: ours beside loops over pairs, as ratios of one run.
+"""Similarity of representations as ratios of one run: single measures and plain numpy, all pairs and loops over pairs.
 
+Single measures take turns with numpy in the precision of ours, float64; the shortest of several turns counts, by the
+clock of the processor.
 On a CPU 300 representations of 2,000 x 64, on an accelerator (--device cuda) 500 of 5,000 x 256, with the error of each
 precision against float64. A loop over kernels is timed on a few pairs and extrapolated.
 """
@@ -8,16 +10,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from recorded import add_json, machine, save
 from torch import Tensor
 
-from vaescope.similarity import all_pairs, linear_cka
+from vaescope.similarity import all_pairs, linear_cka, rsa
 
 SHAPES = {"cpu": (300, 2000, 64), "cuda": (500, 5000, 256)}
 SHARED = 32
@@ -67,6 +70,57 @@ def a_pair(function: Any, tables: list[Tensor], pairs: list[tuple[int, int]], de
     return seconds(lambda: [float(function(tables[i], tables[j])) for i, j in pairs], device)[0] / len(pairs)
 
 
+def plain_rsa(a: np.ndarray, b: np.ndarray) -> float:
+    """The correlation of distances as published code writes it."""
+    from scipy.spatial.distance import pdist
+
+    return float(np.corrcoef(pdist(a), pdist(b))[0, 1])
+
+
+def plain_cka(a: np.ndarray, b: np.ndarray) -> float:
+    """CKA of centred tables through features or kernels, whichever is less work."""
+    x, y = a - a.mean(0), b - b.mean(0)
+    if x.shape[1] + y.shape[1] > len(x):
+        first, second = x @ x.T, y @ y.T
+        return float((first * second).sum() / np.sqrt((first * first).sum() * (second * second).sum()))
+    return float(np.linalg.norm(x.T @ y) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))
+
+
+def against_numpy(turns: int) -> list[dict[str, Any]]:
+    """RSA by Pearson's correlation and wide CKA of single pairs, ours and plain numpy in turn."""
+    cases: list[tuple[str, int, int, Callable[..., Any], Callable[..., Any]]] = [
+        *(
+            ("rsa", items, width, partial(rsa, correlation="pearson"), plain_rsa)
+            for items, width in ((300, 10), (1000, 10), (1000, 100), (1000, 1000))
+        ),
+        *(
+            ("linear_cka", items, width, linear_cka, plain_cka)
+            for items, width in ((500, 2000), (1000, 4000), (1000, 1000), (2000, 500), (5000, 500))
+        ),
+    ]
+    found = []
+    for name, items, width, ours, theirs in cases:
+        generator = np.random.default_rng(0)
+        a = generator.standard_normal((items, width))
+        b = a + generator.standard_normal((items, width))
+        times: list[list[float]] = [[], []]
+        for _ in range(turns):
+            for function, own in zip((ours, theirs), times, strict=True):
+                start = time.process_time()
+                function(a, b)
+                own.append(time.process_time() - start)
+        our, their = map(min, times)
+        error = abs(ours(a, b) - theirs(a, b))
+        row = {"measure": name, "items": items, "features": width, "ours": our, "numpy": their, "ratio": their / our}
+        found.append(row | {"difference": error})
+        print(
+            f"  {name:10} {items:5} x {width:5}  {our * 1e3:8.2f} ms, numpy {their * 1e3:8.2f} ms, "
+            f"ratio {their / our:5.2f}, difference {error:.0e}",
+            flush=True,
+        )
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
@@ -76,12 +130,25 @@ def main() -> None:
     parser.add_argument("--loop-pairs", type=int, default=2000, help="pairs of the loop over features that are timed")
     parser.add_argument("--kernel-pairs", type=int, default=20, help="pairs of the loop over kernels that are timed")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=15, help="of single measures and numpy")
+    parser.add_argument("--no-pairs", action="store_true", help="single measures alone")
+    add_json(parser)
     options = parser.parse_args()
     usual = SHAPES["cpu" if options.device == "cpu" else "cuda"]
     given = (options.representations, options.items, options.features)
     count, items, features = (own or default for own, default in zip(given, usual, strict=True))
-    name = platform.machine() if options.device == "cpu" else torch.cuda.get_device_name()
-    print(f"{name}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    print(machine(options.device))
+    tables: dict[str, list[dict[str, Any]]] = {}
+    if options.device == "cpu":
+        tables["single pairs compared with numpy, processor seconds"] = against_numpy(options.turns)
+    if not options.no_pairs:
+        caption = f"CKA of all pairs of {count} representations of {items} x {features}, seconds"
+        tables[caption] = all_pairs_and_loops(options, count, items, features)
+    save(options, __file__, "Similarity of representations", tables, device=options.device)
+
+
+def all_pairs_and_loops(options: argparse.Namespace, count: int, items: int, features: int) -> list[dict[str, Any]]:
+    """Seconds of all pairs in each precision, and of loops over pairs."""
     tables = related(count, items, features, options.device)
     total = count * (count + 1) // 2
     every = list(itertools.combinations_with_replacement(range(count), 2))
@@ -89,7 +156,7 @@ def main() -> None:
     checked = chosen[: min(200, total)]
     exact = np.array([linear_cka(tables[i], tables[j]) for i, j in checked])
     print(f"CKA of {total} pairs of {count} representations of {items} x {features}")
-    times = {}
+    times, rows = {}, []
     for precision in ("float32", "tf32", "float64"):
         all_pairs(tables[:2], precision=precision)
         runs = [
@@ -103,6 +170,7 @@ def main() -> None:
             end="",
         )
         print(f"  error {error:.1e}", flush=True)
+        rows.append({"method": precision, "seconds": times[precision], "error": float(error)})
     loops = {
         "loop over features": (from_features, chosen[: options.loop_pairs]),
         "loop over kernels": (from_kernels, chosen[: options.kernel_pairs]),
@@ -113,6 +181,8 @@ def main() -> None:
         print(
             f"  {title:19} {one * total:9.1f} s  {one * 1e6:9.2f} us a pair  ratio {ratio:8.2f}  ({len(pairs)} timed)"
         )
+        rows.append({"method": title, "seconds": one * total, "ratio": ratio, "timed pairs": len(pairs)})
+    return rows
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 The nets are those of the paper's code: convolutions 4 x 4 of stride 2 and widths 32-64-128, LeakyReLU(.2), two 4 x 4
 convolutions for the mean and, through softplus, the standard deviation; a decoder that mirrors them with ReLU. `source`
 has batch norm and weights from N(0, .02) as there, `plain` the same weights without batch norm, `glorot` no batch norm
-and Glorot weights. All else is as in `sparsity.py --size 32 --steps 9600`: Fashion-MNIST under $VAESCOPE_DATA, 50
-latents, Laplace likelihood of scale .1, beta = 1, MMD over latents, AMSGrad at 5e-4, batches of 500, in float32.
+and Glorot weights. Fashion-MNIST under $VAESCOPE_DATA at 32 x 32, 9,600 steps, 50 latents, Laplace likelihood of scale
+.1, beta = 1, MMD over latents, AMSGrad at 5e-4, batches of 500, in float32.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Iterator
 
 warnings.filterwarnings("ignore")
 
 import torch
+from recorded import Row, add_json, save
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -108,7 +110,7 @@ def terms(net: Net, prior: Prior, images: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 @torch.no_grad()
-def measured(net: Net, prior: Prior, images: Tensor, batch: int) -> str:
+def measured(net: Net, prior: Prior, images: Tensor, batch: int) -> Row:
     """The measures of figure 4 on held-out images."""
     net.eval()
     parts = [terms(net, prior, images[first : first + batch]) for first in range(0, len(images), batch)]
@@ -116,13 +118,19 @@ def measured(net: Net, prior: Prior, images: Tensor, batch: int) -> str:
     means = torch.cat([part[0] for part in parts])
     log_likelihood, rate, mmd = (float(torch.stack([part[place] for part in parts]).mean()) for place in (1, 2, 3))
     varying = int((means.std(0) > 0.1).sum())
-    return (
-        f"sparsity {hoyer(means.cpu()).score:.3f}, log-likelihood {log_likelihood:.1f}, MMD {mmd:.3f}, "
-        f"rate {rate:.2f}, means vary in {varying} latents"
-    )
+    return {
+        "sparsity": hoyer(means.cpu()).score,
+        "log-likelihood": log_likelihood,
+        "MMD": mmd,
+        "rate": rate,
+        "latents whose means vary": varying,
+    }
 
 
-def trained(options: argparse.Namespace, variance: float, alpha: float, training: Tensor, held_out: Tensor) -> None:
+def trained(
+    options: argparse.Namespace, variance: float, alpha: float, training: Tensor, held_out: Tensor
+) -> Iterator[Row]:
+    """A row in the middle and at the end of training."""
     torch.manual_seed(options.seed)
     net = Net(options.latents, options.net).to(options.device)
     prior = Prior(options.gamma, variance, options.device)
@@ -135,7 +143,7 @@ def trained(options: argparse.Namespace, variance: float, alpha: float, training
 
     compiled = torch.compile(loss) if options.compile else loss
     order, batch = torch.empty(0, dtype=torch.long, device=options.device), options.batch
-    name = f"{options.net}, gamma {options.gamma:g}, variance {variance:g}, alpha {alpha:g}, seed {options.seed}"
+    name: Row = {"net": options.net, "gamma": options.gamma, "variance": variance, "alpha": alpha}
     for step in range(options.steps):
         if len(order) < batch:
             order = torch.randperm(len(training), device=options.device)
@@ -144,7 +152,7 @@ def trained(options: argparse.Namespace, variance: float, alpha: float, training
         compiled(training[chosen]).backward()
         optimiser.step()
         if (step + 1) % max(1, options.steps // 2) == 0:
-            say(f"{name}, step {step + 1}: {measured(net, prior, held_out, batch)}")
+            yield {**name, "steps": step + 1, **measured(net, prior, held_out, batch)}
 
 
 def main() -> None:
@@ -160,16 +168,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=torch.cuda.is_available())
+    add_json(parser)
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     training, held_out = (
         torch.cat(list(open_dataset("fashion-mnist", part=part, size=32).draw(options.items).chunks(5000)))
         for part in ("train", "test")
     )
+    rows: list[Row] = []
     for alpha in options.alphas:
         for variance in options.variances:
-            trained(options, variance, alpha, training.to(options.device), held_out.to(options.device))
+            for row in trained(options, variance, alpha, training.to(options.device), held_out.to(options.device)):
+                say(str(row))
+                rows.append(row)
             torch.compiler.reset()
+    title = f"What batch norm does to sparsity: {options.net}"
+    save(options, __file__, title, {"Hoyer sparsity on test images": rows}, device=options.device)
 
 
 if __name__ == "__main__":

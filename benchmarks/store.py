@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from recorded import add_json, save
+
 import vaescope as vs
 from vaescope.runs import Run
 from vaescope.runs.record import identity_of
@@ -104,7 +106,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--without-summaries", action="store_true", help="As before summaries were kept.")
     parser.add_argument("--damaged", type=int, default=0, help="How many of the runs are damaged, and left out.")
-    parser.add_argument("--json", help="File for the times.")
+    add_json(parser)
     parser.add_argument("--keep", help="Folder to write the runs into and leave them in.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -131,9 +133,10 @@ def main() -> None:
         with (Path(temporary) / "all.csv").open(newline="") as file:
             shown = sum(1 for _ in csv.DictReader(file))
         print(f"{shown} of {options.runs} runs shown, {options.damaged} named")
-        if options.json:
-            counts = {"runs": options.runs, "damaged": options.damaged, "shown": shown}
-            Path(options.json).write_text(json.dumps({**counts, "seconds": found}, indent=1) + "\n")
+    rows = [{"command": name, "median": statistics.median(times), "most": max(times)} for name, times in found.items()]
+    title = f"Commands over {options.runs:,} runs, {options.damaged or 'none'} of them damaged"
+    notes = [f"{shown} of {options.runs} runs are shown; each damaged one is named in a warning."]
+    save(options, __file__, title, {"processor seconds": rows}, notes=notes, raw=found)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ All rows of a table come from one run on one machine, interleaved; compare ratio
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -16,9 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 from plain import BATCH, LATENTS, plain_loop
+from recorded import Row, add_json, machine, save
 
 from vaescope.data import open_dataset
 from vaescope.models import Architecture
@@ -77,23 +74,28 @@ def worker(command: list[str]) -> Callable[[int], float]:
     return run
 
 
-def on_cpu(peer: str | None) -> list[tuple[str, float, float]]:
-    """Rows (name, milliseconds per step, ratio to ours); every contender has a process of its own."""
+def on_cpu(peer: str | None, steps: int, rounds: int) -> list[Row]:
+    """Milliseconds per step, and the ratio to ours; every contender has a process of its own."""
     names = ("vaescope", "plain loop", "plain loop, channels_last")
     runs = {name: worker([sys.executable, __file__, "--worker", name]) for name in names}
     if peer:
         runs["pythae"] = worker([peer, str(Path(__file__).parent / "peer_pythae.py")])
-    times = interleaved(runs, steps=20, rounds=9)
-    return [(name, value, value / times["vaescope"]) for name, value in times.items()]
+    times = interleaved(runs, steps, rounds)
+    return [
+        {"loop": name, "milliseconds per model-step": value, "ratio": value / times["vaescope"]}
+        for name, value in times.items()
+    ]
 
 
-def on_gpu() -> list[tuple[str, float, float]]:
-    """Rows (name, milliseconds per model-step, ratio of the plain loop to it)."""
+def on_gpu() -> list[Row]:
+    """Milliseconds per model-step, and the ratio of the plain loop to it."""
     images = open_dataset("dsprites").batch(torch.randperm(737280)[:8192])
     plain = plain_loop(images, "cuda", channels_last=False)
     plain(50)
     reference = statistics.median(plain(100) for _ in range(5)) * 1e3
-    rows = [("plain DataLoader + eager loop", reference, 1.0)]
+    rows: list[Row] = [
+        {"loop": "plain DataLoader + eager loop", "milliseconds per model-step": reference, "ratio": 1.0}
+    ]
     for members, precision in (
         (1, "tf32"),
         (1, "bfloat16"),
@@ -105,9 +107,10 @@ def on_gpu() -> list[tuple[str, float, float]]:
         start = time.perf_counter()
         run = ours("dsprites", members, precision, "cuda")
         run(CHUNK)
-        print(f"{members} x {precision}: first {CHUNK} steps {time.perf_counter() - start:.1f} s", flush=True)
+        first = time.perf_counter() - start
         value = statistics.median(run(2 * CHUNK) for _ in range(5)) * 1e3 / members
-        rows.append((f"vaescope, {members} member{'s' * (members > 1)}, {precision}", value, reference / value))
+        row = {"loop": f"{members} member{'s' * (members > 1)}, {precision}", "milliseconds per model-step": value}
+        rows.append({**row, "ratio": reference / value, f"seconds of the first {CHUNK} steps": first})
         print(rows[-1], flush=True)
         del run
         torch.cuda.empty_cache()
@@ -117,7 +120,9 @@ def on_gpu() -> list[tuple[str, float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="Python of an environment with pythae installed")
-    parser.add_argument("--json", help="also write the rows to this file")
+    parser.add_argument("--steps", type=int, default=20, help="steps of a contender in each round, on a CPU")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds on a CPU")
+    add_json(parser)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -125,13 +130,16 @@ def main() -> None:
         for line in sys.stdin:
             print(run(int(line)), flush=True)
         return
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU"
-    print(f"{device}, {torch.get_num_threads()} threads, torch {torch.__version__}")
-    rows = on_gpu() if torch.cuda.is_available() else on_cpu(arguments.peer)
-    for name, value, ratio in rows:
-        print(f"{name:45} {value:9.3f} ms   ratio {ratio:6.2f}")
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps({"device": device, "rows": rows}))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    print(machine(device))
+    rows = on_gpu() if device == "cuda" else on_cpu(arguments.peer, arguments.steps, arguments.rounds)
+    print(*rows, sep="\n")
+    notes = [
+        "Convolutional VAE (kernels 4, 4, 2, 2), images of 64 x 64, batch 64, 10 latents, Adam. Every number includes "
+        "the data: rendered on demand for ours, a DataLoader for the others. Steps alone, without evaluation or probes."
+    ]
+    title = f"Training step on a {'GPU, compiled' if device == 'cuda' else 'CPU'}"
+    save(arguments, __file__, title, {"milliseconds per model-step": rows}, device=device, notes=notes)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from recorded import add_json, save
 
 from vaescope.regime.variable_types import variable_types
 
@@ -59,10 +60,11 @@ class Peak:
         return (self.most - self.start) / 1e6
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--latents", type=int, default=50)
+    add_json(parser)
     options = parser.parse_args()
     shape = (options.items, options.latents)
     with tempfile.TemporaryDirectory() as name:
@@ -72,5 +74,10 @@ if __name__ == "__main__":
             start = time.perf_counter()
             types = variable_types(pair)
             seconds = time.perf_counter() - start
-    print(f"{shape[0]} x {shape[1]}, {torch.get_num_threads()} threads: {types.summary()}")
-    print(f"{peak.megabytes:.0f} MB above the start, {seconds:.1f} s")
+    row = {"items": shape[0], "latents": shape[1], "seconds": seconds, "megabytes above the start": peak.megabytes}
+    print(f"{torch.get_num_threads()} threads: {row}, {types.summary()}")
+    save(options, __file__, "Types of the latents of many codes", {"one pass over mapped files": [row]})
+
+
+if __name__ == "__main__":
+    main()
