@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vaescope.data import Factors, Subset
-from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, from_torch_dataset, scale_pixels
+from vaescope.data.arrays import ArrayDataset, fingerprint_of, from_array, scale_pixels
 from vaescope.data.file_rows import FileRows
+from vaescope.data.torch_datasets import from_torch_dataset
 from vaescope.errors import DataError
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def with_value(array: np.ndarray, position: tuple[int, ...], value: float) -> np
 
 
 class Ragged(torch.utils.data.Dataset):
-    """Items, each given by a function of its position."""
+    """Items that are a function of their position."""
 
     def __init__(self, item: Callable[[int], Any], length: int = 4) -> None:
         self.item, self.length = item, length
@@ -39,11 +39,11 @@ class Ragged(torch.utils.data.Dataset):
         return self.item(position)
 
 
-class Stream(torch.utils.data.IterableDataset):
-    """Items without a length."""
+class NoLength(torch.utils.data.Dataset):
+    """Items by position, of which nobody knows the last."""
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(3))
+    def __getitem__(self, position: int) -> Any:
+        return torch.zeros(3)
 
 
 def check(error: type[VaescopeError], facts: tuple[str, ...], action: Callable[[], object]) -> None:
@@ -70,16 +70,21 @@ ARRAYS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "dates": (np.array([["2020-01-01"], ["2021-01-01"]], "datetime64[D]"), {}, ("numbers", "datetime64")),
     "complex numbers": (VECTORS * 1j, {}, ("real", "complex128")),
     "a masked array": (np.ma.masked_less(VECTORS, 0.5), {}, ("masked",)),
-    "five channels": (np.zeros((4, 8, 8, 5)), {}, ("1 or 3 channels", "(8, 8, 5)", "image=False")),
-    "five axes": (np.zeros((4, 3, 8, 8, 8)), {}, ("1 or 3 channels", "(3, 8, 8, 8)")),
+    "five channels": (np.zeros((4, 8, 8, 5)), {}, ("(8, 8, 5)", "8 channels first or 5", "channels='last'")),
+    "five axes": (np.zeros((4, 3, 8, 8, 8)), {}, ("with or without channels", "(3, 8, 8, 8)", "image=False")),
     "flat images": (VECTORS, {"image": True}, ("height and width", "4")),
     "float pixels above 1": (PIXELS.astype(float), {}, ("[0, 1]", "0..249", "image=False")),
     "negative pixels": (PIXELS.astype(int) - 9, {}, ("0..255", "-9..240", "image=False")),
-    "pixels above 255": (PIXELS.astype(int) * 2, {}, ("0..255", "0..498", "image=False")),
+    "pixels above 65535": (PIXELS.astype(int) * 300, {}, ("0..65535", "0..74700", "range=(0, 74700)", "image=False")),
+    "float pixels below 0": (VECTORS.reshape(6, 2, 2) * 2 - 1, {}, ("[0, 1]", "range=(-1, 1)")),
     "too few labels": (VECTORS, {"labels": [0, 1]}, ("labels", "6 items", "(2,)")),
     "one-hot labels": (VECTORS, {"labels": np.eye(6)}, ("labels", "(6, 6)")),
     "fractional labels": (VECTORS, {"labels": [0, 1, 0.5, 1, 0, 1]}, ("labels", "0.5", "item 2")),
-    "labels in words": (VECTORS, {"labels": list("abcdef")}, ("labels", "numbers", "<U1")),
+    "labels in words and numbers": (VECTORS, {"labels": [*"abcde", 6]}, ("labels", "all words", "6 for item 5")),
+    "a missing label": (VECTORS, {"labels": [*"abc", None, *"de"]}, ("labels", "None for item 3", "drop the items")),
+    "too few labels in words": (VECTORS, {"labels": ["a", "b"]}, ("labels", "6 items", "(2,)")),
+    "two labels for each item": (VECTORS, {"labels": [["a", "b"]] * 6}, ("labels", "6 items")),
+    "ragged labels": (VECTORS, {"labels": [["a", "b"], ["c"]]}, ("labels", "equal lengths")),
     "an infinite label": (VECTORS, {"labels": [np.inf] * 6}, ("labels", "inf", "item 0")),
     "too many factors": (VECTORS, {"factors": np.zeros((7, 2))}, ("factors", "6 items", "(7, 2)")),
     "negative factors": (VECTORS, {"factors": [0, 1, -1, 0, 1, 0]}, ("factors", "-1", "item 2")),
@@ -100,14 +105,19 @@ ARRAYS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {},
         ("(3,) float32", "item 1 has (3,) uint8"),
     ),
-    "a torch Dataset of dictionaries": (Ragged(lambda _: {"x": 1}), {}, ("item 0", "numbers")),
+    "a torch Dataset of words in dictionaries": (Ragged(lambda _: {"x": "a"}), {}, ("item 0", "numbers")),
+    "a torch Dataset of dictionaries without a usual name": (
+        Ragged(lambda _: {"a": torch.rand(2), "b": torch.rand(2)}),
+        {},
+        ("'a', 'b'", "key=NAME"),
+    ),
     "a torch Dataset with images for labels": (
         Ragged(lambda position: (torch.rand(2), torch.rand(2))),
         {},
-        ("label", "integer", "item 0"),
+        ("label", "integer or a word", "item 0"),
     ),
     "a torch Dataset of one item": (Ragged(lambda _: torch.zeros(3), 1), {}, ("at least 2 items", "got 1")),
-    "a stream": (Stream(), {}, ("Stream", "length")),
+    "a torch Dataset without a length": (NoLength(), {}, ("NoLength", "length", "IterableDataset")),
     "no data at all": (None, {}, ("a name, a path, an array", "NoneType")),
     "a dictionary": ({"x": VECTORS}, {}, ("a name, a path, an array", "dict")),
 }
@@ -182,7 +192,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], dict[str, Any], tuple[str,
     "a ragged table with labels": ("t.csv", text("1,2\n3,4,5\n"), {"label": 1}, ("2 cells", "line 2 has 3")),
     "a word in a table": ("t.csv", text("a,b\n1,2\n3,four\n"), {}, ("line 3, column 2", "'four'", "label=")),
     "a word in line 1": ("t.csv", text("1,two\n3,4\n"), {}, ("line 1, column 2", "'two'", "header=True")),
-    "an empty cell": ("t.csv", text("1,2\n3,\n"), {}, ("line 2, column 2", "''")),
+    "an empty cell": ("t.csv", text("1,2\n3,\n"), {}, ("missing", "column 2 (1)", "missing='mean'")),
     "a decimal comma": ("t.csv", text("1,5;2\n3,5;4\n"), {}, ("line 1, column 1", "'1,5'")),
     "an empty table": ("t.csv", text(" \n\n"), {}, ("empty",)),
     "a header alone": ("t.csv", text("a,b\n"), {}, ("header", "2 names", "no columns")),
@@ -190,7 +200,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], dict[str, Any], tuple[str,
     "a table that is no text": ("t.csv", lambda path: path.write_bytes(b"1,2\n\xff\xfe\n"), {}, ("UTF-8",)),
     "an unknown label column": ("t.csv", text("a,b\n1,2\n3,4\n"), {"label": "c"}, ("1 to 2", "(a, b)", "'c'")),
     "a label column counted from 0": ("t.csv", text("a,b\n1,2\n3,4\n"), {"label": 0}, ("1 to 2", "got 0")),
-    "a NaN in a table": ("t.csv", text("1,2\n3,nan\n"), {}, ("finite", "item 1 ")),
+    "a NaN in a table": ("t.csv", text("1,2\n3,nan\n"), {}, ("missing", "column 2 (1)", "drop=")),
     "a truncated npy": ("a.npy", lambda path: damaged(path, np.save, VECTORS, keep=200), {}, (".npy file",)),
     "an npy cut in its header": ("a.npy", lambda path: damaged(path, np.save, VECTORS, keep=30), {}, (".npy file",)),
     "an empty npy": ("a.npy", lambda path: path.touch(), {}, (".npy file",)),
@@ -231,7 +241,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], dict[str, Any], tuple[str,
         {"labels": "kind"},
         ("labels", "'kind'"),
     ),
-    "an unknown suffix": ("a.parquet", text("?"), {}, (".npy, .npz, .csv, .tsv", "'.parquet'")),
+    "an unknown suffix": ("a.xlsx", text("?"), {}, (".npy, .npz, .csv, .tsv, .parquet", "'.xlsx'")),
     "no suffix": ("data", text("1,2\n3,4\n"), {}, (".npy, .npz, .csv, .tsv", "''")),
 }
 

@@ -41,7 +41,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def places(folder: Path) -> Path:
-    """The folder of data/, which is $VAESCOPE_DATA, and cache/, the user cache."""
+    """A folder with data/, which is $VAESCOPE_DATA, and cache/, the user cache."""
     return folder.parent
 
 
@@ -246,11 +246,11 @@ def test_the_progress_bar_follows_a_download_on_a_terminal(
     cache.obtain(published, published.files[0])
     shown = capsys.readouterr().err
     assert "little/set.bin" in shown
-    assert "100/100" in shown
+    assert "100%" in shown
 
 
 @pytest.mark.parametrize("value", ["a" * 300, "a" * 5000, "~nobody-has-this-name/data", "loop"])
-def test_a_data_folder_that_cannot_be_is_named_and_hides_no_other_data_set(
+def test_an_impossible_data_folder_is_named_and_other_data_sets_are_still_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,16 @@ import torch
 from PIL import Image
 
 from vaescope.data.dataset import Dataset
-from vaescope.data.dsprites import ENTRIES, open_color, open_dsprites, open_noisy, open_scream, open_small
+from vaescope.data.dsprites import (
+    CHANNEL_BITS,
+    ENTRIES,
+    open_color,
+    open_dsprites,
+    open_noisy,
+    open_scream,
+    open_small,
+    open_upright,
+)
 from vaescope.errors import ConfigurationError, DataError
 
 PUBLISHED_NAMES = ("color", "shape", "scale", "orientation", "position x", "position y")
@@ -91,7 +100,7 @@ def signed_crossings(u: np.ndarray, v: np.ndarray, polygon: np.ndarray) -> np.nd
 
 
 def literal_image(shape: int, scale: int, orientation: int, x: int, y: int) -> np.ndarray:
-    """An image straight from the definition: all 4,096 pixels, the heart as a fine polygon."""
+    """An image computed from the definition: all 4,096 pixels, the heart as a fine polygon."""
     angle = np.linspace(0, 2 * np.pi, 40)[orientation]
     centre = 15.5 + 32 * np.linspace(0, 1, 32)
     row, column = np.mgrid[:64, :64].astype(float)
@@ -115,7 +124,7 @@ def test_images_equal_a_literal_rendering(render: Render, shape: int, count: int
     codes = [(0, shape, *map(int, row)) for row in draw]
     images = render(codes).bool().numpy()
     expected = np.stack([literal_image(*code[1:]) for code in codes])
-    # The polygon cuts corners of the curve by about 1e-5 pixels; a pixel centre as near as that is rare.
+    # The polygon cuts corners of the curve by about 1e-5 pixels; few pixel centres are that close.
     assert (images != expected).sum() <= (1 if shape == HEART else 0)
 
 
@@ -180,6 +189,12 @@ def test_colours_lie_between_one_half_and_one_and_differ(full: Dataset) -> None:
     assert float(colours.max()) <= 1
     assert float(colours.mean()) == pytest.approx(0.75, abs=0.02)
     assert len(colours.unique(dim=0)) == len(index)
+
+
+def test_noise_divided_in_float64_has_the_bits_of_a_float32_division() -> None:
+    values = torch.arange(2**CHANNEL_BITS)
+    largest = 2**CHANNEL_BITS - 1
+    assert torch.equal((values.double() / largest).float(), values.float() / largest)
 
 
 def test_noise_is_uniform_around_white_sprites(full: Dataset) -> None:
@@ -264,9 +279,16 @@ def test_a_seed_that_is_not_a_whole_number_is_refused(seed: Any) -> None:
         open_color(seed=seed)
 
 
+def test_upright_sprites_differ_in_all_factors_but_the_orientation() -> None:
+    dataset = open_upright()
+    assert dataset.factor_table.sizes == (1, 3, 6, 1, 32, 8)
+    images = dataset.batch(torch.arange(len(dataset))).flatten(1)
+    assert len(torch.unique(images, dim=0)) == len(dataset) == 4608
+
+
 def test_the_entries_describe_what_they_open(picture: Path) -> None:
     names = [entry.name for entry in ENTRIES]
-    assert names == ["dsprites", "dsprites-small", "dsprites-color", "dsprites-noisy", "dsprites-scream"]
+    assert names == [f"dsprites{variant}" for variant in ("", "-small", "-upright", "-color", "-noisy", "-scream")]
     prints = set()
     for entry in ENTRIES:
         dataset = entry.open(background=picture) if entry.name == "dsprites-scream" else entry.open()

@@ -1,4 +1,4 @@
-"""Procedural dSprites as a whole: the published frames, and which of all its images are equal."""
+"""All procedural dSprites: the published frames, and which images are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows read from a file: those of the array, in any order, as long as the file stays as it was."""
+"""Rows read from a file equal those of the array, in any order; a change of the file is an error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_rows_outside_the_file_are_an_index_error(file: Path) -> None:
         open_rows(file)[np.array([0, 50])]
 
 
-def test_a_batch_can_be_written_to_without_a_change_of_the_items(file: Path) -> None:
+def test_writing_to_a_batch_does_not_change_the_items(file: Path) -> None:
     dataset, index = open_dataset(file, image=False), torch.arange(5)
     before = dataset.batch(index).clone()
     dataset.batch(index).zero_()
@@ -57,7 +57,7 @@ def test_a_data_set_on_disk_has_the_items_and_the_fingerprint_of_the_array(file:
     assert dataset.fingerprint == open_dataset(ROWS).fingerprint
 
 
-def test_a_file_stays_found_after_a_change_of_folder(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_still_works_after_a_change_of_folder(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
     dataset = open_dataset("rows.npy")
     monkeypatch.chdir("/")

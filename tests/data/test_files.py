@@ -137,7 +137,7 @@ def test_labels_in_words_are_numbered_alphabetically(tmp_path: Path) -> None:
     assert open_dataset(tmp_path / "table.tsv", label=3).labels.tolist() == [1, 0, 1]
 
 
-def test_a_first_line_that_counts_may_be_a_header_and_is_asked_about(tmp_path: Path) -> None:
+def test_a_first_line_of_consecutive_numbers_is_ambiguous_and_an_error(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("0,1\n5,6\n7,8\n")
     with pytest.raises(DataError, match=r"line 1 counts from 0 to 1.*header=True"):
         open_dataset(tmp_path / "table.csv")
@@ -169,6 +169,18 @@ def test_transparent_pixels_are_black(tmp_path: Path) -> None:
     image[:, :, 3] = [[255, 0], [0, 255]]
     save(tmp_path / "clear.png", image)
     np.testing.assert_array_equal(read_image(tmp_path / "clear.png", colour=True)[0], [[200, 0], [0, 200]])
+
+
+def test_two_photographs_in_one_file_are_the_first_of_them(tmp_path: Path) -> None:
+    first, second = (Image.new("L", (8, 6), level) for level in (200, 10))
+    first.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[second])
+    assert read_image(tmp_path / "a.jpg", colour=False).tolist() == [[[200] * 8] * 6]
+
+
+def test_a_file_that_is_no_image_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("no image")
+    with pytest.raises(DataError, match=r"reading it failed: cannot identify image file .*a\.png"):
+        open_dataset(tmp_path)
 
 
 def test_a_photograph_is_rotated_by_its_exif_orientation(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""IDX files: what is written is read back, and every kind of damage is a clear error."""
+"""IDX files: round trips, and a clear error for every kind of damage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMAGES = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
 @settings(max_examples=50, deadline=None)
 @given(arrays.arrays(np.uint8, arrays.array_shapes(max_dims=4, max_side=4)))
-def test_what_is_written_is_read_back(array: np.ndarray) -> None:
+def test_a_written_file_is_read_back(array: np.ndarray) -> None:
     np.testing.assert_array_equal(parse_idx(idx(array), "file"), array)
 
 

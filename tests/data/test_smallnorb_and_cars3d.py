@@ -114,8 +114,8 @@ def test_other_files_with_the_names_of_smallnorb_fail_its_checksums(folder: Path
         (matrix(np.arange(4)) + b"\x00", "too long"),
         (b"\x00" * 30, "NORB matrix .* 0x00000000"),
         (b"short", "truncated.* 20 bytes, got 5"),
-        (struct.pack("<5I", 0x1E3D4C55, 9, 1, 1, 1), "1 to 4 dimensions .* 9 dimensions"),
-        (struct.pack("<5I", 0x1E3D4C55, 0, 1, 1, 1), "1 to 4 dimensions .* 0 dimensions"),
+        (struct.pack("<5I", 0x1E3D4C55, 9, 1, 1, 1), "1 to 4 dimensions .* says 9"),
+        (struct.pack("<5I", 0x1E3D4C55, 0, 1, 1, 1), "1 to 4 dimensions .* says 0"),
     ],
 )
 def test_a_wrong_matrix_is_an_error_that_names_the_fault(content: bytes, words: str) -> None:

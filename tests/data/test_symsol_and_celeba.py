@@ -14,7 +14,7 @@ from PIL import Image
 from vaescope.data import DATASETS
 from vaescope.data.file_rows import FileRows
 from vaescope.data.public import pictures
-from vaescope.errors import DataError
+from vaescope.errors import DataError, WriteError
 
 
 def picture(pixels: np.ndarray, kind: str = "PNG") -> bytes:
@@ -121,7 +121,7 @@ def test_decoded_pictures_are_cached_until_a_picture_changes(folder: Path) -> No
 def test_a_picture_cache_that_is_not_writable_is_named(folder: Path) -> None:
     zipped(folder / "symsol_reduced.zip", SOLID_FILES)
     (folder.parent / "cache").write_bytes(b"a file where the cache should be")
-    with pytest.raises(DataError, match=r"decoded pictures to .*cache"):
+    with pytest.raises(WriteError, match=r"cache.*cannot be written"):
         pictures.open_symsol()
 
 

@@ -164,3 +164,24 @@ def test_an_option_out_of_range_is_an_error(name: str, options: dict[str, float]
 def test_more_items_than_memory_holds_are_refused(name: str, options: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError, match=r"1,000,000,000,000 items .* must fit into memory: .* GB"):
         open_dataset(name, **options)
+
+
+def test_synthetic_counts_have_the_mean_and_variance_of_their_model() -> None:
+    # With a tiny effect all cells have the same shares; with totals of the same order their counts are comparable.
+    data = open_dataset("synthetic-counts", dimension=1, genes=20, items=20_000, effect=1e-6, dispersion=4.0)
+    counts = points(data)
+    assert bool((counts == counts.round()).all())
+    assert data.holds_counts
+    totals = counts.sum(1)
+    assert totals.mean() == pytest.approx(1000 * math.exp(0.3**2 / 2), rel=0.02)
+    mean, spread_of_totals = counts.mean(0), math.exp(0.3**2) - 1
+    # Var = E[m + m^2 / theta] + Var[m], where m is proportional to a log-normal total.
+    wanted = mean + mean**2 * ((1 + spread_of_totals) / 4 + spread_of_totals)
+    torch.testing.assert_close(counts.var(0), wanted, rtol=0.1, atol=0)
+
+
+def test_synthetic_counts_vary_in_as_many_directions_as_they_have_dimensions() -> None:
+    data = open_dataset("synthetic-counts", dimension=3, genes=40, items=2000, depth=1e6, dispersion=1e6)
+    shares = points(data).clamp_min(1).log()
+    found = spreads(shares - shares.mean(1, keepdim=True))
+    assert found[2] > 10 * found[3]

@@ -1,4 +1,4 @@
-"""Files that were made to harm: each is a `DataError` that names it, without a crash, a hang or a foreign program."""
+"""Malicious files: each is a `DataError` that names it, without a crash, a hang or the start of another program."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ import torch
 from PIL import Image
 
 from vaescope.codes import Representation, read_codes
-from vaescope.data import files, images, open_dataset
+from vaescope.data import image_sets, images, open_dataset
 from vaescope.data.conditions import condition_table, condition_width
 from vaescope.data.public.matrices import parse_idx
 from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 
 ROWS = np.random.default_rng(0).random((6, 4))
+POSIX = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n"
 
 HEADERS = {
@@ -117,6 +118,7 @@ def in_time(action: Callable[[], object]) -> None:
         raise errors[0]
 
 
+@POSIX
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".npy", ".npz", ".png", ""])
 def test_a_pipe_is_refused_and_does_not_hang(tmp_path: Path, suffix: str) -> None:
     folder = tmp_path / "set"
@@ -130,6 +132,7 @@ def test_a_pipe_is_refused_and_does_not_hang(tmp_path: Path, suffix: str) -> Non
             in_time(lambda: read_codes(path))
 
 
+@POSIX
 def test_a_socket_and_a_device_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     (tmp_path / "b.csv").symlink_to("/dev/zero")
@@ -140,7 +143,7 @@ def test_a_socket_and_a_device_are_refused(tmp_path: Path, monkeypatch: pytest.M
                 in_time(lambda name=name: open_dataset(name))
 
 
-def test_names_that_no_file_can_have_are_unknown() -> None:
+def test_impossible_file_names_are_unknown_data_sets() -> None:
     for name in ("a" * 300, "a" * 5000 + ".csv", "b/" * 3000, "a\0b", "~nobody-has-this-name/x.npy"):
         with pytest.raises(UnknownNameError, match="neither a known data set nor"):
             open_dataset(name)
@@ -148,7 +151,7 @@ def test_names_that_no_file_can_have_are_unknown() -> None:
             read_codes(f"{name}.npz")
 
 
-def test_links_that_lead_nowhere_are_named(tmp_path: Path) -> None:
+def test_broken_links_are_named(tmp_path: Path) -> None:
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     (tmp_path / "broken.csv").symlink_to("nowhere.csv")
     (tmp_path / "set").mkdir()
@@ -177,7 +180,8 @@ for path in sys.argv[1:]:
 """
 
 
-def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
+@POSIX
+def test_missing_read_permission_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "closed").mkdir()
     (tmp_path / "names only").mkdir()
@@ -190,7 +194,7 @@ def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
         (tmp_path / name).chmod(mode)
     command = [sys.executable, "-c", READ_AS_NOBODY, *modes]
     try:
-        # In the folder itself, because nobody else may go through the folders above it.
+        # From inside the folder, because other users may not enter its parents.
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     finally:
         for path in ("closed", "names only"):
@@ -203,7 +207,7 @@ def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png"])
-def test_no_foreign_program_is_started_for_an_image(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_program_is_started_for_an_image(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*command: object, **options: object) -> None:
         raise AssertionError(f"started {command}")
 
@@ -221,7 +225,7 @@ def test_no_foreign_program_is_started_for_an_image(tmp_path: Path, name: str, m
 
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "TIFF", "WEBP"])
-def test_only_png_and_jpeg_are_opened_whatever_the_name_says(tmp_path: Path, kind: str) -> None:
+def test_only_png_and_jpeg_are_opened_whatever_the_suffix(tmp_path: Path, kind: str) -> None:
     Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "a.png", format=kind)
     with pytest.raises(DataError, match=r"a\.png .*PNG or JPEG"):
         open_dataset(tmp_path)
@@ -250,7 +254,7 @@ def test_large_images_are_decoded_one_at_a_time(tmp_path: Path, monkeypatch: pyt
     for number in range(20):
         Image.fromarray(np.full((13, 13), 10 * number, np.uint8)).save(tmp_path / f"{number:02}.png")
     Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / "small.png")
-    monkeypatch.setattr(files, "LARGE_PIXELS", 100)
+    monkeypatch.setattr(image_sets, "LARGE_PIXELS", 100)
     flattened, decoded = images._flattened, []
 
     def watched(image: Image.Image) -> Image.Image:
@@ -282,7 +286,7 @@ def test_an_idx_file_of_too_many_dimensions_is_an_error(rank: int) -> None:
 
 
 @pytest.mark.parametrize("label", [10**15, 2**50])
-def test_huge_labels_are_kept_but_are_no_classes_to_condition_on(tmp_path: Path, label: int) -> None:
+def test_huge_labels_are_kept_but_cannot_be_conditions(tmp_path: Path, label: int) -> None:
     (tmp_path / "a.csv").write_text(f"1,2,0\n3,4,1\n5,6,{label:g}\n")
     dataset = open_dataset(tmp_path / "a.csv", label=3)
     for call in (lambda: condition_width(dataset, "label"), lambda: condition_table(dataset, "label", 3)):
@@ -290,7 +294,7 @@ def test_huge_labels_are_kept_but_are_no_classes_to_condition_on(tmp_path: Path,
             call()
 
 
-def test_a_name_that_is_no_text_is_shown_with_escapes(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_is_shown_with_escapes(tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.npy")
     np.save(path, ROWS)
     dataset = open_dataset(path)

@@ -22,7 +22,7 @@ def draw(*shape: int, seed: int) -> Tensor:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_bernoulli_likelihood_is_that_of_torch(shape: tuple[int, ...]) -> None:
+def test_a_bernoulli_likelihood_equals_that_of_torch(shape: tuple[int, ...]) -> None:
     logits, bits = draw(ITEMS, *shape, seed=0), (draw(ITEMS, *shape, seed=1) > 0).double()
     ours, theirs = Bernoulli().module(tuple(logits.shape[1:]))(logits), TorchBernoulli(logits=logits)
     torch.testing.assert_close(ours.log_prob(bits), Independent(theirs, len(shape)).log_prob(bits))
@@ -59,7 +59,7 @@ def test_extreme_logits_keep_density_and_gradient_finite(logit: float) -> None:
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("variance", [1.0, 0.5, 0.01])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_gaussian_likelihood_is_that_of_torch(shape: tuple[int, ...], variance: float, learned: bool) -> None:
+def test_a_gaussian_likelihood_equals_that_of_torch(shape: tuple[int, ...], variance: float, learned: bool) -> None:
     mean, x = draw(ITEMS, *shape, seed=0), draw(ITEMS, *shape, seed=1)
     ours = Gaussian(variance, learned).module(tuple(mean.shape[1:]))(mean)
     theirs = Normal(mean, math.sqrt(variance))

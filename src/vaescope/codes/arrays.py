@@ -21,7 +21,7 @@ TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "f
 
 
 @runtime_checkable
-class Sparse(Protocol):
+class HasToArray(Protocol):
     """A sparse matrix, such as those of scipy."""
 
     def toarray(self) -> np.ndarray:
@@ -49,7 +49,7 @@ def as_array(values: object, name: str) -> Array:
     parts = values if isinstance(values, list | tuple) else [values]
     if any(isinstance(part, np.ma.MaskedArray) for part in parts):
         raise DataError(f"{name} must hold known numbers, got a masked array. Fill in or drop the masked values.")
-    if isinstance(values, Sparse):
+    if isinstance(values, HasToArray):
         raise DataError(f"{name} must be a dense array, got a {type(values).__name__}. Pass its toarray().")
     try:
         array = values if isinstance(values, np.memmap) else np.asarray(values)
@@ -73,7 +73,7 @@ def _dense(values: Tensor, name: str) -> Tensor:
         raise DataError(f"{name} must be a dense tensor that holds its numbers, got a {kind} one. Pass a dense copy.")
     if values.is_complex() or values.is_quantized:
         raise DataError(f"{name} must hold real numbers, got type {values.dtype}. Convert it to a float type.")
-    # Torch computes nothing in 8-bit floats.
+    # Torch has no arithmetic for 8-bit floats.
     return (values.float() if values.is_floating_point() and values.itemsize == 1 else values).detach()
 
 
@@ -83,7 +83,7 @@ def column_names(values: object) -> tuple[str, ...] | None:
 
 
 def as_numpy(values: object, name: str) -> np.ndarray:
-    """Real numbers as a numpy array on the CPU, of the type they came in; memory maps stay mapped."""
+    """Real numbers as a numpy array on the CPU, in their original type; memory maps stay mapped."""
     array = as_array(values, name)
     if isinstance(array, Tensor):
         known = not array.is_floating_point() or str(array.dtype).removeprefix("torch.") in TORCH_TYPES
@@ -127,6 +127,11 @@ def as_table(
     if finite:
         check_finite(table, name, columns)
     return table
+
+
+def channel_rows(values: Float[Tensor, "items channels *positions"]) -> Float[Tensor, "rows channels"]:
+    """Spatial codes as one row per position: those of the first item, then those of the second, and so on."""
+    return values.flatten(2).transpose(1, 2).reshape(-1, values.shape[1])
 
 
 def check_finite(values: Tensor, name: str, columns: str = "latents", numbers: Sequence[int] | None = None) -> None:

@@ -90,7 +90,7 @@ class Codes:
                 _release_pages(array)
 
     def chunk(self, rows: slice | np.ndarray, numbers: Sequence[int]) -> Chunk:
-        """The items at `rows`; error messages call them by `numbers`."""
+        """The items at `rows`; `numbers` are their numbers in error messages."""
         device = self.mean.device if isinstance(self.mean, Tensor) else torch.device("cpu")
         arrays = {name: array for name, array in vars(self).items() if array is not None}
         return Chunk(**{name: checked_rows(name, array, rows, numbers, device) for name, array in arrays.items()})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from vaescope.codes.arrays import as_tensor
+from vaescope.codes.arrays import ArrayLike, as_tensor
 from vaescope.codes.reading import numpy_archive, read_lines, read_numbers, reading
-from vaescope.codes.representation import PRIOR, Representation
+from vaescope.codes.representation import FACTOR_NAMES, PRIOR, Representation
 from vaescope.errors import DataError
 
 LOG_VARIANCE = "log_variance"
@@ -33,15 +34,28 @@ def read_codes(path: str | Path, *, seed: int = 0) -> Representation:
         arrays = _read_csv(path)
     else:
         with numpy_archive(path) as archive:
-            arrays = {name: archive[name] for name in (*TABLES, "labels") if name in archive}
+            arrays = {name: archive[name] for name in (*TABLES, "labels", FACTOR_NAMES) if name in archive}
+    return codes_from_arrays(arrays, str(path), "In a .csv name the columns mean_0, variance_0, mean_1, ...", seed=seed)
+
+
+def codes_from_arrays(arrays: Mapping[str, ArrayLike], name: str, advice: str = "", *, seed: int = 0) -> Representation:
+    """Codes in float64 from arrays with `mean` and either `variance` or `log_variance`.
+
+    Args:
+        arrays: The arrays by name.
+        name: Their name in error messages.
+        advice: The end of the message if an array is missing.
+        seed: Random seed for sampling when there is no `sample`.
+    """
     if "mean" not in arrays or ("variance" in arrays) == (LOG_VARIANCE in arrays):
         raise DataError(
-            f"{path} must hold mean and either variance or log_variance, items x latents, got "
-            f"{' and '.join(arrays) or 'none of them'}. In a .csv name the columns mean_0, variance_0, mean_1, ..."
+            f"{name} must hold mean and either variance or log_variance, items x latents, got "
+            f"{' and '.join(map(str, arrays)) or 'none of them'}. {advice}".rstrip()
         )
-    if LOG_VARIANCE in arrays:
-        arrays["variance"] = as_tensor(arrays.pop(LOG_VARIANCE), LOG_VARIANCE).double().exp().numpy()
-    return Representation.from_arrays(arrays, name=str(path), seed=seed)
+    given = dict(arrays)
+    if LOG_VARIANCE in given:
+        given["variance"] = as_tensor(given.pop(LOG_VARIANCE), LOG_VARIANCE).double().exp()
+    return Representation.from_arrays(given, name=name, seed=seed)
 
 
 def _read_csv(path: Path) -> dict[str, np.ndarray]:

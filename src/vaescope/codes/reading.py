@@ -1,18 +1,20 @@
-"""Reading untrusted files: archives of arrays and tables of numbers; what a parser raises becomes a `DataError`."""
+"""Reading untrusted files: archives of arrays and tables of numbers; errors of parsers become a `DataError`."""
 
 from __future__ import annotations
 
 import csv
 import lzma
+import math
 import stat
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -39,17 +41,21 @@ PARSER_ERRORS: tuple[type[Exception], ...] = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What the parsers of numpy, Pillow, zipfile and csv raise for bytes that they do not expect."""
+"""Errors of the parsers of numpy, Pillow, zipfile and csv for unexpected bytes."""
+MISSING = frozenset({"", "na", "n/a", "<na>", "nan", "null"})  # cells without a value, in small letters
 MAX_REASON = 200  # characters of a parser's message; numpy quotes whole headers
+
+Converters: TypeAlias = dict[int | str, Callable[[str], float]]
+"""What reads the cells of a column, by its position."""
 
 
 @contextmanager
 def parsing(name: object, what: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn what a parser raises inside the block into a `DataError`.
+    """Turn errors of a parser inside the block into a `DataError`.
 
     Args:
-        name: What the error calls the content.
-        what: What it says that the content must be.
+        name: The name of the content in the message.
+        what: What the content must be, for the message.
         others: Errors that this parser raises in addition to `PARSER_ERRORS`.
     """
     errors = (*PARSER_ERRORS, *others)
@@ -102,48 +108,81 @@ def read_numbers(
     *,
     header: bool,
     columns: Sequence[int] | None = None,
-    text_column: int | None = None,
+    text_columns: Collection[int] = (),
+    ignored: Collection[int] = (),
+    missing: bool = False,
     advice: str = "Correct it.",
-) -> tuple[Float[np.ndarray, "items columns"], list[str]]:
-    """Read columns of numbers, and optionally one column of text.
+) -> tuple[Float[np.ndarray, "items columns"], dict[int, list[str]]]:
+    """Read columns of numbers, and optionally columns of text.
 
     Args:
         path: A file with at least one line of data.
         header: Whether the first line holds names.
         columns: The positions of the columns to read (default: all); the cells of other columns may hold anything.
-        text_column: A column whose distinct texts are numbered in order of appearance.
-        advice: What a user should do about a cell that is not a number.
+        text_columns: Columns whose distinct texts are numbered in order of appearance.
+        ignored: Columns whose cells may hold anything; they are read as zeros.
+        missing: Whether cells without a value, such as an empty one or NA, are read as NaN.
+        advice: What a user should do about a cell that is not a number; COLUMN in it becomes the name of the column.
 
     Returns:
-        The numbers, and the distinct texts of `text_column`.
+        The numbers, and the distinct texts of each of `text_columns`.
     """
-    texts: dict[str, int] = {}
-    converters: dict[int | str, Callable[[str], int]] | None = None
-    if text_column is not None:
-        converters = {text_column: lambda cell: texts.setdefault(cell.strip(), len(texts))}
-    if columns is not None:  # numpy does not compare the lengths of lines of which it reads some columns only
-        _check_cells(path, header, columns, text_column, advice)
+    if columns is not None:  # numpy does not compare the lengths of lines if it reads only some columns
+        _check_cells(path, header, columns, (), missing, advice)
+    texts, converters = _converters(text_columns, ignored)
+    try:
+        return _load(path, header, columns, converters), texts
+    except ValueError:
+        width = _check_cells(path, header, columns, {*text_columns, *ignored}, missing, advice)
+        if not missing:
+            raise
+    # Again, because a function for every cell takes several times as long.
+    texts, converters = _converters(text_columns, ignored)
+    converters = {**dict.fromkeys(range(width), _number_or_nan), **converters}
+    return _load(path, header, columns, converters), texts
+
+
+def _converters(text_columns: Collection[int], ignored: Collection[int]) -> tuple[dict[int, list[str]], Converters]:
+    """The lists to which the distinct texts are appended, and what reads the cells of columns without numbers."""
+    texts: dict[int, list[str]] = {column: [] for column in text_columns}
+
+    def numbering(found: list[str]) -> Callable[[str], float]:
+        numbers: dict[str, int] = {}
+
+        def number(cell: str) -> float:
+            text = cell.strip()
+            if text not in numbers:
+                numbers[text] = len(found)
+                found.append(text)
+            return numbers[text]
+
+        return number
+
+    converters: Converters = {column: numbering(found) for column, found in texts.items()}
+    return texts, converters | dict.fromkeys(ignored, lambda cell: 0.0)
+
+
+def _load(
+    path: Path, header: bool, columns: Sequence[int] | None, converters: Converters
+) -> Float[np.ndarray, "items columns"]:
     with path.open(encoding="utf-8-sig") as file:
         lines = islice((line for line in file if line.strip()), 1 if header else 0, None)
-        try:
-            numbers = np.loadtxt(
-                lines,
-                delimiter=_separator(path),
-                converters=converters,
-                usecols=columns,
-                encoding="utf-8",
-                quotechar='"',
-                comments=None,
-                ndmin=2,
-            )
-        except ValueError:
-            _check_cells(path, header, columns, text_column, advice)
-            raise
-    return numbers, list(texts)
+        return np.loadtxt(
+            lines,
+            delimiter=_separator(path),
+            converters=converters or None,
+            usecols=columns,
+            encoding="utf-8",
+            quotechar='"',
+            comments=None,
+            ndmin=2,
+        )
 
 
-def _check_cells(path: Path, header: bool, columns: Sequence[int] | None, text_column: int | None, advice: str) -> None:
-    """Raise an error for the first line with another number of cells, or the first cell that is not a number."""
+def _check_cells(
+    path: Path, header: bool, columns: Sequence[int] | None, others: Collection[int], missing: bool, advice: str
+) -> int:
+    """The number of cells in a line; raises an error for the first line with another, or for a cell of no number."""
     numeric = None if columns is None else set(columns)
     first: list[str] | None = None
     for line, cells in read_lines(path):
@@ -154,13 +193,24 @@ def _check_cells(path: Path, header: bool, columns: Sequence[int] | None, text_c
                 f"{len(cells)}. Complete the line or remove it."
             )
         for position, cell in enumerate(() if is_header else cells):
-            read = position in numeric if numeric is not None else position != text_column
-            if read and not is_number(cell):
+            read = position in numeric if numeric is not None else position not in others
+            if read and not is_number(cell) and not (missing and is_missing(cell)):
                 name = f" ({first[position]})" if header else ""
+                column = first[position] if header else str(position + 1)
                 raise DataError(
                     f"{path}: every cell must be a number, but line {line}, column {position + 1}{name} is "
-                    f"{cell!r}. {advice}"
+                    f"{cell!r}. {advice.replace('COLUMN', column)}"
                 )
+    return len(first or ())
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no value."""
+    return cell.strip().casefold() in MISSING
+
+
+def _number_or_nan(cell: str) -> float:
+    return math.nan if is_missing(cell) else float(cell)
 
 
 def is_number(cell: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,14 +13,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vaescope.codes.arrays import Array, ArrayLike, as_tensor, class_numbers
+from vaescope.codes.arrays import Array, ArrayLike, as_tensor, channel_rows, class_numbers
 from vaescope.codes.reading import numpy_archive
 from vaescope.errors import DataError
 from vaescope.files import open_output
+from vaescope.notebook import render_view
 from vaescope.numerics import counter
 
 REQUIRED = ("mean", "variance", "sample")
 PRIOR = ("prior_mean", "prior_variance")
+FACTOR_NAMES = "factor_names"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class Representation:
         labels: The class of each item.
         prior_mean: The prior's means, one row per item or one number per latent; None for N(0, 1).
         prior_variance: The prior's variances, likewise.
+        positions: The height and width of spatial codes whose latents are channels: rows are the positions of the first
+            item, then those of the second, and so on. None for codes with one row per item.
+        factor_names: The name of each factor; None if they are not known.
     """
 
     mean: Float[Tensor, "items latents"]
@@ -43,14 +49,39 @@ class Representation:
     labels: Int[Tensor, "items"] | None = None
     prior_mean: Float[Tensor, "*items latents"] | None = None
     prior_variance: Float[Tensor, "*items latents"] | None = None
+    positions: tuple[int, ...] | None = field(default=None, kw_only=True)
+    factor_names: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.mean)
+
+    def _repr_html_(self) -> str | None:
+        return render_view(self)
 
     @property
     def latents(self) -> int:
         """The number of latents."""
         return self.mean.shape[1]
+
+    @property
+    def item_count(self) -> int:
+        """The number of items, each with one row for every position of its code."""
+        return len(self) // math.prod(self.positions or ())
+
+    def item_means(self) -> Float[Tensor, "items latents"]:
+        """The mean of each latent for each item, averaged over the positions of spatial codes."""
+        return self.mean if self.positions is None else self.mean.reshape(self.item_count, -1, self.latents).mean(1)
+
+    def by_item(self, part: str = "mean") -> Float[Tensor, "items numbers"]:
+        """The mean, variance or sample with one row per item, which holds all positions of spatial codes."""
+        rows: Tensor = getattr(self, part)
+        return rows if self.positions is None else rows.reshape(self.item_count, -1)
+
+    def code(self, item: int) -> Float[Tensor, "latents *positions"]:
+        """The mean code of an item in the shape that a decoder takes."""
+        if self.positions is None:
+            return self.mean[item]
+        return self.by_item()[item].reshape(-1, self.latents).T.reshape(self.latents, *self.positions)
 
     @property
     def prior(self) -> tuple[Tensor, Tensor] | None:
@@ -79,40 +110,75 @@ class Representation:
 
         Args:
             arrays: The attributes by name. `mean` and `variance` are required; without `sample`, samples are drawn.
-            name: What error messages call the codes.
+                Of spatial codes, items x channels x height x width, the channels are the latents and the positions are
+                examples; they have neither factors nor labels. Flatten them to make all numbers latents.
+            name: The name of the codes in error messages.
             seed: Random seed for sampling.
         """
         given = {part: as_tensor(values, part) for part, values in arrays.items() if part in (*REQUIRED, *PRIOR)}
         tables = {part: values.to("cpu", torch.float64).contiguous() for part, values in given.items()}
+        mean = tables["mean"]
+        if mean.ndim > 2:
+            spatial = {part: one for part, one in tables.items() if one.shape == mean.shape}
+            check_shapes({part: one.flatten(1) for part, one in tables.items() if one.ndim > 1}, name)
+            if "sample" not in spatial:
+                spatial["sample"] = _sampled(spatial["mean"], spatial["variance"], seed)
+            rows = {part: channel_rows(one) for part, one in spatial.items()}
+            return cls._of(rows, positions=tuple(mean.shape[2:]))
         check_shapes(tables, name)
-        items, latents = tables["mean"].shape
+        items = len(mean)
         if "sample" not in tables:
-            noise = counter.normal(torch.tensor(seed), "encode", torch.tensor(0), torch.arange(items), latents)
-            # A negative variance is an error that the diagnostics report with its place.
-            tables["sample"] = tables["mean"] + tables["variance"].clamp_min(0).sqrt() * noise.double()
+            tables["sample"] = _sampled(mean, tables["variance"], seed)
         factors, labels = (
             torch.from_numpy(class_numbers(arrays[part], items, name, part, ranks)) if part in arrays else None
             for part, ranks in (("factors", (1, 2)), ("labels", (1,)))
         )
-        return cls(**tables, factors=factors, labels=labels)
+        names = (
+            tuple(map(str, np.asarray(arrays[FACTOR_NAMES])))
+            if factors is not None and FACTOR_NAMES in arrays
+            else None
+        )
+        return replace(cls._of(tables), factors=factors, labels=labels, factor_names=names)
+
+    @classmethod
+    def _of(cls, tables: Mapping[str, Tensor], positions: tuple[int, ...] | None = None) -> Representation:
+        return cls(
+            tables["mean"],
+            tables["variance"],
+            tables["sample"],
+            prior_mean=tables.get("prior_mean"),
+            prior_variance=tables.get("prior_variance"),
+            positions=positions,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the arrays to an .npz archive at exactly this path."""
-        arrays = {name: value.numpy() for name, value in vars(self).items() if value is not None}
+        arrays = {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
         with open_output(Path(path)) as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Representation:
         """Read what `save` wrote, in the types that were saved."""
-        known = [field.name for field in fields(cls)]
+        known = [field.name for field in fields(cls) if field.name not in ("positions", FACTOR_NAMES)]
         with numpy_archive(Path(path)) as archive:
             arrays = {name: as_tensor(archive[name], f"{path}: {name}") for name in known if name in archive}
+            positions = tuple(map(int, archive["positions"])) if "positions" in archive else None
+            names = tuple(archive[FACTOR_NAMES].tolist()) if FACTOR_NAMES in archive else None
         missing = [name for name in REQUIRED if name not in arrays]
         if missing:
             raise DataError(f"{path} must hold the arrays {', '.join(REQUIRED)}; {', '.join(missing)} is missing.")
         check_shapes(arrays, str(path))
-        return cls(**arrays)
+        given = cls._of(arrays, positions)
+        return replace(given, factors=arrays.get("factors"), labels=arrays.get("labels"), factor_names=names)
+
+
+def _sampled(mean: Tensor, variance: Tensor, seed: int) -> Tensor:
+    """One sample of each posterior; the noise of an item depends on the seed and its position."""
+    items = torch.arange(len(mean))
+    noise = counter.normal(torch.tensor(seed), "encode", torch.tensor(0), items, mean[0].numel() if len(mean) else 0)
+    # A negative variance is an error that the diagnostics report with its place.
+    return mean + variance.clamp_min(0).sqrt() * noise.double().reshape(mean.shape)
 
 
 # Codes of one kind: those of a representation are its means.
@@ -125,7 +191,9 @@ def means_of(codes: CodesLike) -> ArrayLike:
 
 
 def check_shapes(arrays: Mapping[str, Array], owner: str = "") -> None:
-    """Codes have one shape; the prior has it too, or one number per latent; other arrays have one row per item."""
+    """Check that all codes have the same shape, the prior that shape or one number per latent, and other arrays one row
+    per item.
+    """
     start = f"{owner}: " if owner else ""
     whole = tuple(arrays["mean"].shape)
     if len(whole) != 2:

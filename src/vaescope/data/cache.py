@@ -79,7 +79,7 @@ def user_folder() -> Path | None:
 
 
 def user_cache(name: str) -> Path | None:
-    """The download folder of a data set; None without the package pooch, which knows the place on each system."""
+    """The download folder of a data set; None without the package pooch, which defines the folder on each system."""
     try:
         import pooch
     except ImportError:
@@ -259,7 +259,7 @@ def _verify(published: PublicSet, file: PublicFile, path: Path, content: bytes |
 
 
 def _is_intact(file: PublicFile, path: Path) -> bool:
-    """Whether a download has the published checksum; a compressed file that cannot be read has not."""
+    """Whether a download has the published checksum; False for a compressed file that cannot be read."""
     try:
         return _matches(file, path)
     except DataError:

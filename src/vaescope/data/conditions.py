@@ -1,4 +1,4 @@
-"""What a conditional model is conditioned on: a one-hot label, or the varying factors scaled to [0, 1]."""
+"""Conditions of conditional models: a one-hot label, or the varying factors scaled to [0, 1]."""
 
 from __future__ import annotations
 
@@ -39,8 +39,13 @@ def conditions_of(
     return condition_table(data, model.condition, model.condition_width).to(device)
 
 
+def has_condition(data: Dataset, kind: ConditionKind | None) -> bool:
+    """Whether the items have the labels or factors that this kind of condition needs."""
+    return kind is None or (data.labels if kind == LABEL else data.factor_table) is not None
+
+
 def checked_condition(condition: Tensor | None, width: int, kind: str = "condition") -> Float[Tensor, "items width"]:
-    """The condition if it has `width` columns; an error that says what must be passed otherwise."""
+    """The condition if it has `width` columns; otherwise an error that says what to pass."""
     if condition is None or condition.shape[1:] != (width,):
         got = "none" if condition is None else f"shape {tuple(condition.shape)}"
         raise DataError(
@@ -57,7 +62,7 @@ def condition_width(data: Dataset, kind: str) -> int:
         if classes * len(data) > MAX_ONE_HOT_NUMBERS:
             raise DataError(
                 f"{data.name}: labels to condition on must be numbered 0, 1, 2, ... without large gaps, got "
-                f"{classes - 1} as the largest of {len(data)}. Number the classes anew."
+                f"{classes - 1} as the largest of {len(data)}. Renumber the classes."
             )
         return classes
     if kind == FACTORS:
@@ -87,7 +92,8 @@ def condition_table(data: Dataset, kind: str, width: int) -> Float[Tensor, "item
 def _labels(data: Dataset) -> Int[Tensor, "items"]:
     if data.labels is None:
         raise DataError(
-            f"{data.name} must have labels to condition on, got none. Use labelled data or an unconditional model."
+            f"{data.name} must have labels to condition on, got none. Use labelled data, pass labels with an array, or "
+            "use an unconditional model."
         )
     return data.labels.cpu()
 
@@ -97,7 +103,8 @@ def _varying_factors(data: Dataset) -> tuple[Int[Tensor, "items varying"], Int[T
     codes = data.factors
     if data.factor_table is None or codes is None:
         raise DataError(
-            f"{data.name} must have factors to condition on, got none. Use data with factors or an unconditional model."
+            f"{data.name} must have factors to condition on, got none. Use data with factors, pass factors with an "
+            "array, or use an unconditional model."
         )
     sizes = torch.tensor(data.factor_table.sizes)
     if not bool((sizes > 1).any()):

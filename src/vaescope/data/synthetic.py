@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from scipy.special import nbdtrik
 from torch import Tensor
 
 from vaescope.checks import MAX_SEED, finite_number, whole_number
@@ -20,6 +23,7 @@ VERSION = 1
 SQUARE = Factors(("a", "b"), (100, 100))
 NETWORK_SEED = 2019
 NETWORK_HIDDEN = 10
+LOG_TOTAL_SPREAD = 0.3
 
 
 def synthetic_linear(*, items: int = 50_000, seed: int = 0, ratio: float = 2.0) -> ArrayDataset:
@@ -101,6 +105,39 @@ def sphere_manifold(
     return _embedded("sphere-manifold", inner, dimension, ambient, noise, seed)
 
 
+def synthetic_counts(
+    *,
+    dimension: int = 4,
+    genes: int = 100,
+    items: int = 4000,
+    depth: float = 1000.0,
+    effect: float = 0.5,
+    dispersion: float = 10.0,
+    seed: int = 0,
+) -> ArrayDataset:
+    """Counts of genes in cells whose state has `dimension` independent, standard normal coordinates.
+
+    The shares of the genes are a softmax of base levels, N(0, 1), plus the coordinates times the effects of each gene,
+    N(0, effect^2). A count is negative binomial with mean m, its share of the total of the cell, and variance
+    m + m^2 / dispersion. Totals are log-normal around `depth`, with standard deviation 0.3 of their logs.
+    """
+    _check_counts(dimension=(dimension, 1), genes=(genes, dimension + 1), items=(items, 2), seed=(seed, 0))
+    for option, number in (("depth", depth), ("effect", effect), ("dispersion", dispersion)):
+        finite_number(option, number, above=0)
+    name = "synthetic-counts"
+    states = _normal(name, seed, items, dimension).double()
+    gene = _normal(f"{name}/genes", seed, genes, dimension + 1).double()
+    shares = torch.softmax(gene[:, 0] + effect * states @ gene[:, 1:].T, dim=1)
+    totals = depth * torch.exp(LOG_TOTAL_SPREAD * _normal(f"{name}/totals", seed, items, 1).double())
+    chance = dispersion / (dispersion + totals * shares)
+    noise = _uniform(f"{name}/counts", seed, items, genes).double()
+    # The inverse of the distribution function, at numbers that may be 0.
+    counts = torch.from_numpy(np.ceil(nbdtrik(noise.numpy(), dispersion, chance.numpy()))).clamp_min(0)
+    options: dict[str, int | float] = {"dimension": dimension, "genes": genes, "items": items, "seed": seed}
+    options |= {"depth": depth, "effect": effect, "dispersion": dispersion}
+    return replace(_dataset(name, counts, options), holds_counts=True)
+
+
 def rotation(angle: float, axis: tuple[float, float, float]) -> Float[Tensor, "3 3"]:
     """The rotation matrix for `angle` about `axis` (Rodrigues' formula)."""
     x, y, z = (torch.tensor(axis, dtype=torch.float64) / math.hypot(*axis)).tolist()
@@ -179,5 +216,8 @@ ENTRIES = (
     ),
     DatasetEntry("pinwheel", "four curved arms in the plane, labelled", "Adams, 2008", 400, (2,), (), pinwheel),
     DatasetEntry("gaussian-manifold", "a Gaussian of known dimension", "", 10_000, (20,), (), gaussian_manifold),
+    DatasetEntry(
+        "synthetic-counts", "counts of genes in cells of known dimension", "", 4000, (100,), (), synthetic_counts
+    ),
     DatasetEntry("sphere-manifold", "a sphere of known dimension", "", 10_000, (20,), (), sphere_manifold),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ from vaescope.checks import finite_number
 from vaescope.errors import ConfigurationError, quoted
 from vaescope.numerics import gaussian
 from vaescope.numerics.distributions import Distribution, full_precision
+from vaescope.numerics.moments import Spread
 from vaescope.registry import Part, PartRegistry
 
 
@@ -29,11 +30,36 @@ class LikelihoodModule(Protocol):
 
 @runtime_checkable
 class Likelihood(Part, Protocol):
-    """Builds the likelihood of a model."""
+    """Builds the likelihood of a model.
+
+    Attributes:
+        requires: What items must be, in words; None if any numbers will do.
+        independent: Whether the dimensions of an item are independent: its distributions have `dimension_log_prob`,
+            the log-density of each, which standardised items and missing values need.
+    """
+
+    requires: ClassVar[str | None] = None
+    independent: ClassVar[bool] = False
+
+    def accepts(self, items: Tensor) -> bool:
+        """Whether items are what the likelihood requires."""
+        return True
 
     def module(self, shape: tuple[int, ...]) -> LikelihoodModule:
         """The likelihood of items with this shape, which may have parameters for each of their dimensions."""
         ...
+
+    def preprocess(self, x: Tensor) -> Tensor:
+        """The items as the encoder of a model takes them."""
+        return x
+
+
+@runtime_checkable
+class FittedToItems(Protocol):
+    """A module with buffers that are computed from the training items before training."""
+
+    def fit_items(self, items: Spread, /) -> None:
+        """Set the buffers; each dimension of an item is a column."""
 
 
 LIKELIHOODS: PartRegistry[Likelihood] = PartRegistry("likelihood", "vaescope.likelihoods", Likelihood)
@@ -43,6 +69,12 @@ LIKELIHOODS: PartRegistry[Likelihood] = PartRegistry("likelihood", "vaescope.lik
 @dataclass(frozen=True)
 class Bernoulli(Likelihood):
     """The decoder gives logits; the log-likelihood of grey pixels is the negative binary cross-entropy."""
+
+    requires: ClassVar[str | None] = "numbers in [0, 1]"
+    independent: ClassVar[bool] = True
+
+    def accepts(self, items: Tensor) -> bool:
+        return bool((items >= 0).all() and (items <= 1).all())
 
     def module(self, shape: tuple[int, ...]) -> BernoulliLikelihood:
         return BernoulliLikelihood()
@@ -77,7 +109,11 @@ class BernoulliDistribution:
 
     def log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
         """log p(x|z), summed over the item."""
-        return -F.binary_cross_entropy_with_logits(self.logits, x, reduction="none").flatten(1).sum(1)
+        return self.dimension_log_prob(x).flatten(1).sum(1)
+
+    def dimension_log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+        """log p(x|z) of each dimension."""
+        return -F.binary_cross_entropy_with_logits(self.logits, x, reduction="none")
 
 
 @LIKELIHOODS.register("gaussian", summary="one variance, fixed or learned", source="Bonheme, eq. 4.3")
@@ -92,6 +128,7 @@ class Gaussian(Likelihood):
         learned: Whether the variance is a parameter.
     """
 
+    independent: ClassVar[bool] = True
     variance: float = 1.0
     learned: bool = False
 
@@ -139,7 +176,11 @@ class GaussianDistribution:
 
     def log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
         """log p(x|z), summed over the item (Bonheme, eq. 2.15)."""
-        return gaussian.log_density(x, self.mean, self.log_variance.expand_as(self.mean)).flatten(1).sum(1)
+        return self.dimension_log_prob(x).flatten(1).sum(1)
+
+    def dimension_log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+        """log p(x|z) of each dimension."""
+        return gaussian.log_density(x, self.mean, self.log_variance.expand_as(self.mean))
 
 
 @LIKELIHOODS.register("laplace", summary="one scale", source="Mathieu et al., authors' code")
@@ -147,6 +188,7 @@ class GaussianDistribution:
 class Laplace(Likelihood):
     """One scale for all dimensions: the mean absolute deviation."""
 
+    independent: ClassVar[bool] = True
     scale: float = 0.1
 
     def __post_init__(self) -> None:
@@ -186,4 +228,8 @@ class LaplaceDistribution:
 
     def log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
         """log p(x|z), summed over the item."""
-        return (-(x - self.mean).abs() / self.scale - math.log(2 * self.scale)).flatten(1).sum(1)
+        return self.dimension_log_prob(x).flatten(1).sum(1)
+
+    def dimension_log_prob(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+        """log p(x|z) of each dimension."""
+        return -(x - self.mean).abs() / self.scale - math.log(2 * self.scale)

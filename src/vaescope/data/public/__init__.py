@@ -19,6 +19,7 @@ def _entry(
     items: int,
     shape: tuple[int, ...],
     factors: tuple[str, ...] = (),
+    licence: str = "",
 ) -> DatasetEntry:
     return DatasetEntry(
         published.name,
@@ -30,12 +31,30 @@ def _entry(
         open=partial(opener, published),
         locate=partial(cache.locate, published),
         how_to_get="downloads on first use" if published.downloadable else f"manual download: {published.origin}",
+        licence=licence,
+        published=published,
     )
 
 
 ENTRIES = (
-    _entry(mnist.MNIST, mnist.open_idx_set, "handwritten digits", "LeCun et al., 1998", 60000, (1, 28, 28)),
-    _entry(mnist.FASHION_MNIST, mnist.open_idx_set, "articles of clothing", "Xiao et al., 2017", 60000, (1, 28, 28)),
+    _entry(
+        mnist.MNIST,
+        mnist.open_idx_set,
+        "handwritten digits",
+        "LeCun et al., 1998",
+        60000,
+        (1, 28, 28),
+        licence="CC BY-SA 3.0, as the documentation of Keras says; the page of the data names none",
+    ),
+    _entry(
+        mnist.FASHION_MNIST,
+        mnist.open_idx_set,
+        "articles of clothing",
+        "Xiao et al., 2017",
+        60000,
+        (1, 28, 28),
+        licence="MIT",
+    ),
     DatasetEntry(
         "digits",
         "small handwritten digits, offline",
@@ -46,6 +65,7 @@ ENTRIES = (
         mnist.open_digits,
         mnist.locate_digits,
         "comes with the package scikit-learn",
+        licence="CC BY 4.0",
     ),
     _entry(
         objects.DSPRITES,
@@ -55,6 +75,7 @@ ENTRIES = (
         737280,
         (1, 64, 64),
         NAMES,
+        licence="Apache 2.0",
     ),
     _entry(
         objects.SMALLNORB,
@@ -64,6 +85,7 @@ ENTRIES = (
         48600,
         (1, 64, 64),
         objects.NORB_FACTORS,
+        licence="for research only; it cannot be sold",
     ),
     _entry(
         objects.CARS3D,
@@ -83,5 +105,13 @@ ENTRIES = (
         (1, 64, 64),
         ("shape",),
     ),
-    _entry(pictures.CELEBA, pictures.open_celeba, "faces of celebrities", "Liu et al., 2015", 202599, (3, 64, 64)),
+    _entry(
+        pictures.CELEBA,
+        pictures.open_celeba,
+        "faces of celebrities",
+        "Liu et al., 2015",
+        202599,
+        (3, 64, 64),
+        licence="for non-commercial research only; it cannot be redistributed",
+    ),
 )

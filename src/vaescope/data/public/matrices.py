@@ -27,24 +27,24 @@ def parse_idx(content: bytes, name: str, dimensions: int | None = None) -> UInt8
     """The unsigned bytes in the content of an IDX file: type, number of dimensions, sizes, values.
 
     Args:
-        name: What error messages call the file.
+        name: The name of the file in error messages.
         dimensions: The number of dimensions it must have. Default: any.
     """
     if len(content) < 4 or content[:2] != b"\x00\x00":
         raise DataError(
             f"{name} must be an IDX file, which starts with two zero bytes, a type and a number of dimensions; "
-            f"it starts with {content[:4]!r}."
+            f"this file starts with {content[:4]!r}."
         )
     kind, rank = content[2], content[3]
     if kind != IDX_BYTES:
         other = OTHER_IDX_TYPES.get(kind, "an unknown type")
-        raise DataError(f"{name} must contain unsigned bytes (IDX type 0x08), it contains {other} (0x{kind:02X}).")
+        raise DataError(f"{name} must contain unsigned bytes (IDX type 0x08), but it contains {other} (0x{kind:02X}).")
     if not 1 <= rank <= MAX_RANK or rank != (dimensions or rank):
         allowed = f"1 to {MAX_RANK}" if dimensions is None else dimensions
-        raise DataError(f"{name} must have {allowed} dimensions, its IDX header says {rank}.")
+        raise DataError(f"{name} must have {allowed} dimensions, but its IDX header says {rank}.")
     start = 4 + 4 * rank
     if len(content) < start:
-        raise DataError(f"{name} is truncated: its IDX header needs {start} bytes, the file has {len(content)}.")
+        raise DataError(f"{name} is truncated: its IDX header needs {start} bytes, but the file has {len(content)}.")
     return _values(content, start, struct.unpack(f">{rank}I", content[4:start]), np.dtype(np.uint8), name)
 
 
@@ -58,12 +58,12 @@ def parse_norb(content: bytes, name: str) -> np.ndarray:
     if magic not in NORB_TYPES:
         raise DataError(
             f"{name} must be a NORB matrix of bytes (0x{NORB_BYTES:08X}) or integers (0x{NORB_INTEGERS:08X}), "
-            f"it starts with 0x{magic:08X}."
+            f"but it starts with 0x{magic:08X}."
         )
     start = 8 + 4 * max(3, rank)
     if not 1 <= rank <= MAX_RANK or len(content) < start:
         raise DataError(
-            f"{name} must have 1 to {MAX_RANK} dimensions and a complete header, its header says {rank} dimensions."
+            f"{name} must have 1 to {MAX_RANK} dimensions and a complete header, but its header says {rank}."
         )
     return _values(content, start, struct.unpack(f"<{rank}I", content[8 : 8 + 4 * rank]), NORB_TYPES[magic], name)
 

@@ -24,6 +24,7 @@ from vaescope.data.cache import PublicFile, PublicSet
 from vaescope.data.dataset import Factors
 from vaescope.data.file_rows import Rows, open_rows
 from vaescope.data.images import open_image, resize
+from vaescope.data.stored_rows import store_rows
 from vaescope.errors import DataError
 from vaescope.progress import track
 
@@ -176,33 +177,9 @@ def decode_all(name: str, pictures: PictureFiles, mode: str, transform: Transfor
         raise DataError(f"{name}: caching decoded pictures needs the package pooch, which is not installed.")
     stem = f"pictures-{recipe}-{pictures.identity[:16]}"
     if not (ready := sorted(folder.glob(f"{stem}-*.npy"))):
-        try:
-            ready = [_build(name, folder, stem, pictures, mode, transform)]
-        except OSError as error:
-            raise DataError(
-                f"{name}: writing the decoded pictures to {folder} failed ({error}). "
-                "Free some disk space or make the folder writable."
-            ) from error
+        chunks = _chunks(pictures, mode, f"decoding {name}")
+        ready = [store_rows(map(transform, chunks), folder, stem)]
     return open_rows(ready[0]), ready[0].stem.rpartition("-")[2]
-
-
-def _build(name: str, folder: Path, stem: str, pictures: PictureFiles, mode: str, transform: Transform) -> Path:
-    """Decode all pictures into one file, whose name ends with the hash of its pixels."""
-    digest = hashlib.sha256()
-    count = len(pictures.members)
-    with cache.temporary_path(folder / stem) as part, part.open("wb") as file:
-        for chunk in _chunks(pictures, mode, f"decoding {name}"):
-            pixels = np.ascontiguousarray(transform(chunk))
-            if file.tell() == 0:
-                header = {"descr": "|u1", "fortran_order": False, "shape": (count, *pixels.shape[1:])}
-                np.lib.format.write_array_header_1_0(file, header)
-            digest.update(pixels.data)
-            file.write(pixels.data)
-        # Closed before it is moved, so that a failure to write the last bytes leaves no file under the final name.
-        file.close()
-        target = folder / f"{stem}-{digest.hexdigest()}.npy"
-        os.replace(part, target)
-    return target
 
 
 def _chunks(pictures: PictureFiles, mode: str, title: str) -> Iterator[np.ndarray]:
