@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,9 @@ from torch import Tensor
 
 from vaescope.codes import Representation
 from vaescope.data.arrays import from_array
+from vaescope.diagnosis import diagnose
 from vaescope.encoding import adapt, encode
-from vaescope.errors import DataError
+from vaescope.errors import ConfigurationError, DataError
 from vaescope.models import Architecture
 
 GENERATOR = np.random.default_rng(0)
@@ -75,6 +78,39 @@ def pair(x: Tensor) -> tuple[Tensor, Tensor]:
     return x[:, :3] - 0.5, x[:, 3:] + 0.1
 
 
+Named = namedtuple("Named", ["mu", "logvar"])
+EXACT = torch.from_numpy(MEAN).double(), torch.from_numpy(VARIANCE).double()
+POSTERIORS: dict[str, Any] = {
+    "mu and logvar": {"mu": MEAN, "logvar": EXACT[1].log()},
+    "mean and std": {"mean": MEAN, "std": EXACT[1].sqrt()},
+    "loc and log_scale": {"loc": MEAN, "log_scale": EXACT[1].log() / 2},
+    "a named tuple": Named(EXACT[0], EXACT[1].log()),
+    "a distribution": torch.distributions.Normal(EXACT[0], EXACT[1].sqrt()),
+    "a mapping that holds one": {"posterior": torch.distributions.Normal(EXACT[0], EXACT[1].sqrt())},
+    "an object that holds one": SimpleNamespace(latent_dist=torch.distributions.Normal(EXACT[0], EXACT[1].sqrt())),
+}
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_outputs_of_a_model_are_interpreted_as_in_wrap(name: str) -> None:
+    found = adapt(POSTERIORS[name])
+    torch.testing.assert_close(found.mean, EXACT[0])
+    torch.testing.assert_close(found.variance, EXACT[1])
+    torch.testing.assert_close(found.sample, adapt((MEAN, VARIANCE)).sample)
+    assert diagnose(POSTERIORS[name]).types.types == diagnose((MEAN, VARIANCE)).types.types
+
+
+def test_factors_and_a_prior_come_with_a_posterior_by_other_names() -> None:
+    prior = {"prior_mean": np.zeros(3), "prior_var": np.full(3, 4.0)}
+    found = adapt(
+        {"mu": MEAN, "var": VARIANCE, "factors": FACTORS, **{k: v[None] + 0 * MEAN for k, v in prior.items()}}
+    )
+    assert found.factors is not None
+    assert found.factors.tolist() == FACTORS.tolist()
+    assert found.prior_variance is not None
+    assert found.prior_variance.unique().tolist() == [4.0]
+
+
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "posterior": lambda x: torch.distributions.Normal(pair(x)[0].double(), pair(x)[1].double().sqrt()),
     "list": lambda x: list(pair(x)),
@@ -115,17 +151,17 @@ WRONG: dict[str, tuple[Any, Any, str]] = {
     "missing file": ("nowhere.npz", None, "nowhere.npz"),
     "no data": (pair, None, "Pass data"),
     "data for arrays": ((MEAN, VARIANCE), ITEMS, "data .* got tuple"),
-    "returns three": (lambda x: (x, x, x), ITEMS, r"\(mean, variance\).* got tuple of 3"),
-    "returns one": (lambda x: x, ITEMS, r"\(mean, variance\).* got Tensor"),
-    "returns nothing": (lambda x: None, ITEMS, r"\(mean, variance\).* got NoneType"),
-    "too few rows": (lambda x: (x[:5], x[:5]), ITEMS, r"30 items .*\(5, 6\)"),
-    "rows of numbers": (lambda x: (x[:, 0], x[:, 0]), ITEMS, r"30 items .*\(30,\)"),
-    "returns words": (lambda x: ("a", "b"), ITEMS, "mean .*real numbers"),
+    "returns three": (lambda x: (x, x + 1, x + 2), ITEMS, r"tuple of 3 .*3 of which could be"),
+    "returns one": (lambda x: x, ITEMS, r"one tensor of shape \(30, 6\).*'mean'"),
+    "returns nothing": (lambda x: None, ITEMS, "NoneType"),
+    "too few rows": (lambda x: (x[:5], x[:5]), ITEMS, r"tuple of 2 .*\(5, 6\)"),
+    "rows of numbers": (lambda x: (x[:, 0], x[:, 0]), ITEMS, r"tuple of 2 .*\(30,\)"),
+    "returns words": (lambda x: ("a", "b"), ITEMS, "tuple of 2"),
 }
 
 
 @pytest.mark.parametrize(("subject", "data", "facts"), WRONG.values(), ids=WRONG)
 def test_a_wrong_subject_is_an_error_on_one_line(subject: Any, data: Any, facts: str) -> None:
-    with pytest.raises(DataError, match=facts) as caught:
+    with pytest.raises((DataError, ConfigurationError), match=facts) as caught:
         adapt(subject, data)
     assert "\n" not in str(caught.value)

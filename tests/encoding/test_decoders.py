@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import vaescope as vs
 from reference import reference_orthogonality
 from vaescope import metrics
 from vaescope.data import Dataset, Factors, open_dataset
@@ -38,7 +39,7 @@ def described(name: str, net: Any = SMALL, **parts: Any) -> Architecture:
 @pytest.mark.parametrize("net", [SMALL, Conv((4, 2), (4, 8), 16)], ids=["mlp", "conv"])
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_model_is_differentiated_at_its_means_under_its_condition(name: str, net: Any) -> None:
-    """Against the Jacobian that reverse mode finds, item by item."""
+    """Compared with the Jacobian by reverse mode, item by item."""
     model: Any = described(name, net).build((1, 8, 8), 4, 0).double()
     data = images(6)
     codes = encode(model, data)
@@ -55,6 +56,40 @@ def test_every_model_is_differentiated_at_its_means_under_its_condition(name: st
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+class Foreign(nn.Module):
+    """A model of another library with batch normalisation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(64, 6))
+        self.decoder = nn.Sequential(nn.Linear(3, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 64))
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_variance = self.encoder(x).chunk(2, 1)
+        return mean, log_variance
+
+
+def test_the_decoder_of_another_library_is_differentiated_in_evaluation_mode_and_not_changed() -> None:
+    torch.manual_seed(0)
+    model, x = Foreign().train(), torch.rand(6, 1, 8, 8)
+    model.decoder(torch.randn(50, 3))  # moves the statistics of the batch normalisation
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    found = [one.score for one in vs.diagnose(model, x, metrics=["distance_to_orthogonality"]).scores]
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+    model.eval()
+    matrices = [torch.autograd.functional.jacobian(model.decoder, mean[None])[0, :, 0] for mean in model.encode(x)[0]]
+    wanted = np.mean([reference_orthogonality.distance(one.detach().numpy()) for one in matrices])
+    assert found == [pytest.approx(wanted, abs=1e-4)]
+    assert distance_to_orthogonality(vs.wrap(model), x).score == found[0]
+
+
+def test_a_metric_of_decoders_needs_codes_that_are_vectors() -> None:
+    with pytest.raises(ConfigurationError, match="needs a decoder of codes that are vectors"):
+        vs.diagnose((np.zeros((50, 2)), np.ones((50, 2))), metrics=["column_orthogonality"])
+
+
 def test_the_label_changes_the_jacobian_of_a_conditional_model() -> None:
     model = described("conditional").build((1, 8, 8), 4, 0)
     codes = encode(model, images())
@@ -66,7 +101,7 @@ def test_the_label_changes_the_jacobian_of_a_conditional_model() -> None:
         distance_to_orthogonality(model, replace(codes, labels=codes.labels + 1))
 
 
-def test_the_jacobian_of_the_logits_is_another() -> None:
+def test_the_jacobian_of_the_logits_differs_from_that_of_the_mean() -> None:
     model: Any = described("vae").build((1, 8, 8), 4, 0)
     data = images()
     codes = encode(model, data)
@@ -109,7 +144,7 @@ def test_items_are_drawn_by_the_seed() -> None:
     assert found == pytest.approx(distance_to_orthogonality(model, codes, items=5).score, abs=1e-9)
 
 
-def test_what_has_no_decoder_is_refused() -> None:
+def test_objects_without_a_decoder_are_refused() -> None:
     model, data = described("vae", likelihood=Gaussian()).build((1, 8, 8), 4, 0), images()
     assert decoder_of(nn.Linear(2, 2)) is None
     with pytest.raises(DataError, match="Linear"):
@@ -166,7 +201,7 @@ def test_a_grid_has_the_names_and_sizes_of_its_data_and_encodes_some_items() -> 
     assert factor_grid(itself, "dsprites-small").names[1] == "shape"
 
 
-def test_what_is_no_grid_is_refused() -> None:
+def test_data_that_are_not_a_grid_are_refused() -> None:
     with pytest.raises(DataError, match="'array'"):
         factor_grid(itself, open_dataset(np.random.default_rng(0).random((20, 3))))
     with pytest.raises(DataError, match="'cube'"):

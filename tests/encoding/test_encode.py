@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,19 @@ from torch import Tensor
 
 from vaescope.codes import Representation
 from vaescope.data.arrays import from_array
-from vaescope.encoding import encode
-from vaescope.errors import ConfigurationError
+from vaescope.encoding import (
+    activations,
+    adapt,
+    distance_to_orthogonality,
+    encode,
+    layer_similarity,
+    layer_widths,
+    reconstruct,
+    sample,
+    traversals,
+    traverse,
+)
+from vaescope.errors import ConfigurationError, DataError
 from vaescope.models import Architecture
 from vaescope.numerics import counter
 
@@ -57,13 +69,13 @@ def test_the_chunk_changes_nothing(chunk: int) -> None:
     assert same(encode(model, IMAGES, chunk=chunk, seed=3), encode(model, IMAGES, seed=3), tolerance=1e-12)
 
 
-def test_the_sample_of_an_item_depends_on_seed_and_index_alone() -> None:
+def test_the_sample_of_an_item_depends_only_on_seed_and_index() -> None:
     model = a_model(dtype=torch.float64)
     whole, some = encode(model, IMAGES, seed=1), encode(model, IMAGES[:9], seed=1, chunk=4)
     torch.testing.assert_close(some.sample, whole.sample[:9])
 
 
-def test_the_seed_changes_the_sample_and_nothing_else() -> None:
+def test_the_seed_changes_only_the_sample() -> None:
     model = a_model()
     one, again, other = (encode(model, IMAGES, seed=seed) for seed in (1, 1, 2))
     assert same(one, again)
@@ -129,3 +141,42 @@ def test_a_model_in_training_mode_is_encoded_in_evaluation_mode_and_restored() -
 def test_a_model_without_encode_is_an_error_that_names_it() -> None:
     with pytest.raises(ConfigurationError, match=r"Linear .*encode"):
         encode(torch.nn.Linear(36, 4), IMAGES)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """An object with a model, like a run."""
+
+    model: Any
+
+
+@pytest.mark.parametrize("wrap", [Holder, lambda model: model], ids=["run", "model"])
+def test_items_of_another_shape_are_refused(wrap: Any) -> None:
+    for wrong in (np.zeros((5, 8, 8)), np.random.default_rng(0).random((5, 7, 7)), from_array(IMAGES[:, :, :5])):
+        for function in (encode, activations, reconstruct, layer_widths):
+            with pytest.raises(DataError, match=r"shape \(1, 6, 6\).*got"):
+                function(wrap(a_model()), wrong)
+
+
+def test_one_image_and_a_blank_one_are_encoded() -> None:
+    model, codes = a_model(), encode(a_model(), IMAGES)
+    for image in (IMAGES[3], IMAGES[3, 0], items()[3], items()[3, 0].numpy()):
+        torch.testing.assert_close(encode(model, image).mean, codes.mean[3:4])
+    blank = encode(model, np.zeros((6, 6), np.uint8))
+    torch.testing.assert_close(blank.mean, model.encode(torch.zeros(1, 1, 6, 6)).mean.detach())
+
+
+def test_an_object_with_a_model_can_be_passed_in_its_place() -> None:
+    data, model = from_array(IMAGES, factors=np.arange(ITEMS) % 2), a_model()
+    holder, codes = Holder(model), encode(model, data)
+    assert same(encode(holder, data), codes)
+    assert same(adapt(holder, data), codes)
+    assert torch.equal(activations(holder, data)["mean"], activations(model, data)["mean"])
+    assert layer_widths(holder, data) == layer_widths(model, data)
+    matrices = [layer_similarity(one, Holder(a_model()), data).matrix for one in (holder, model)]
+    np.testing.assert_allclose(*matrices)
+    assert torch.equal(traversals(holder, data, codes).wide[0].items, traversals(model, data, codes).wide[0].items)
+    assert torch.equal(traverse(holder, codes.mean[0], 1, [2.0]), traverse(model, codes.mean[0], 1, [2.0]))
+    assert distance_to_orthogonality(holder, data).score == distance_to_orthogonality(model, data).score
+    assert torch.equal(reconstruct(holder, data), reconstruct(model, data))
+    assert torch.equal(sample(holder), sample(model))

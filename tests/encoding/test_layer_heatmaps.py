@@ -1,4 +1,4 @@
-"""Heatmaps of models are those of their activations, whatever fits in memory."""
+"""Heatmaps of models equal those of their activations, whatever fits in memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_layers_of_models_are_compared_by_their_activations(memory: int) -> None
         assert found.pairs.tolist() == expected.pairs.tolist()
 
 
-def test_activations_may_stand_for_models() -> None:
+def test_activations_can_be_passed_instead_of_models() -> None:
     left, right = models(1)[0], models(1, first=7)[0]
     given = layer_similarity(activations(left, IMAGES), [right], IMAGES)
     assert given.matrix == pytest.approx(layer_similarity(left, right, IMAGES).matrix, abs=1e-12)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vaescope.data.arrays import from_array
 from vaescope.encoding import encode, traversals, traverse
 from vaescope.errors import ConfigurationError, DataError
-from vaescope.models import Architecture
+from vaescope.models import Architecture, LatentModel
 
 ITEMS, LATENTS = 40, 4
 RANDOM = np.random.default_rng(0)
@@ -26,14 +26,16 @@ def a_model(name: str = "vae", **options: Any) -> Any:
     return Architecture(name, NET, "diagonal", initialisation="torch", **options).build((1, 6, 6), LATENTS, seed=0)
 
 
-class Identity(nn.Module):
+class Identity(nn.Module, LatentModel):
     """A decoder that returns the codes, and counts its calls."""
+
+    condition_width, prior = 0, None
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1, dtype=torch.float64))
         self.register_buffer("latent_mask", torch.ones(LATENTS, dtype=torch.float64))
-        self.calls = 0
+        self.calls, self.noise = 0, {}
 
     def decode(self, z: Tensor, condition: Tensor | None = None) -> Any:
         self.calls += 1

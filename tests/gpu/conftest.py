@@ -1,4 +1,4 @@
-"""Tests in this folder need a GPU; the warnings of the compiler come from versions that we do not choose."""
+"""Tests in this folder need a GPU; warnings of the compiler are ignored."""
 
 from pathlib import Path
 

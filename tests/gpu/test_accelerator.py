@@ -1,9 +1,10 @@
-"""On a GPU: the compiled program trains what the CPU trains, resumes, and names what breaks."""
+"""On a GPU: programs train the same models as the CPU, resume, and name failures."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -53,7 +54,36 @@ def test_lower_precision_trains_to_nearly_the_same_loss(precision: str) -> None:
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
-def test_a_run_that_was_stopped_goes_on_from_its_state() -> None:
+# Each compilation takes half a minute.
+@pytest.mark.parametrize(
+    ("name", "members", "compiled"),
+    [("conv", 1, False), ("conv", 3, False), ("mlp", 1, False), ("mlp", 3, False), ("conv", 1, True), ("mlp", 3, True)],
+)
+def test_streamed_items_give_the_numbers_of_resident_ones(
+    name: str, members: int, compiled: bool, tmp_path: Path
+) -> None:
+    pixels = (open_dataset("dsprites-small").batch(torch.arange(600)) * 255).to(torch.uint8)
+    np.save(tmp_path / "images.npy", pixels.numpy())
+    plan = Plan(75, 16, precision="float64", log_every=25, evaluate_every=25, evaluation_items=64)
+    one, other = (
+        Trainer(
+            ARCHITECTURES[name],
+            MEMBERS[:members],
+            plan,
+            *data.split(0.1),
+            "cuda",
+            compile=compiled,
+            streamed=streamed,
+        )
+        for data, streamed in ((open_dataset(tmp_path / "images.npy"), True), (open_dataset(pixels), False))
+    )
+    while not one.finished:
+        losses = [[row.values["loss"] for row in trainer.advance() if "loss" in row.values] for trainer in (one, other)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    torch.testing.assert_close(one.state.parameters, other.state.parameters, rtol=1e-9, atol=1e-12)
+
+
+def test_a_stopped_run_resumes_from_its_state() -> None:
     whole = trained(ARCHITECTURES["mlp"], MEMBERS, "cuda", "float64")
     first = Trainer(ARCHITECTURES["mlp"], MEMBERS, whole.plan, *open_dataset("dsprites-small").split(0.1), "cuda")
     first.advance()
@@ -92,7 +122,8 @@ def test_images_that_are_painted_inside_the_compiled_step_train_as_on_the_cpu(na
     plan = Plan(10, 16, precision="float64", log_every=5, evaluate_every=10, evaluation_items=32)
     states = []
     for device in ("cuda", "cpu"):
-        trainer = Trainer(ARCHITECTURES["mlp"], MEMBERS[:1], plan, training, held_out, device)
+        compiled = True if device == "cuda" else None
+        trainer = Trainer(ARCHITECTURES["mlp"], MEMBERS[:1], plan, training, held_out, device, compile=compiled)
         while not trainer.finished:
             trainer.advance()
         states.append(trainer.model().state_dict())

@@ -1,8 +1,6 @@
-"""On a GPU: the same estimate of the intrinsic dimension as on the CPU, within a second for a large set."""
+"""On a GPU: the same estimate of the intrinsic dimension as on the CPU."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 import torch
@@ -35,12 +33,3 @@ def test_the_estimate_is_the_same_on_both_devices(name: str) -> None:
         for name in ("dimension", "low", "high"):
             assert theirs.pop(name) == pytest.approx(ours.pop(name), rel=1e-9)
         assert theirs == ours
-
-
-def test_ten_thousand_images_take_less_than_a_second() -> None:
-    x = images(10_000).cuda()
-    estimate(x)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    estimate(x)
-    assert time.perf_counter() - start < 1

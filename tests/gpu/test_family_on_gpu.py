@@ -1,4 +1,4 @@
-"""On a GPU: every model, and each objective that needs more than the pass, trains there what it trains on the CPU."""
+"""On a GPU: every model, and each objective that needs more than the forward pass, trains as on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a GPU: models that take turns in one program are read as on the CPU, and the search gives the same answer."""
+"""On a GPU: models that take turns in one program are measured as on the CPU, and the search gives the same answer."""
 
 from __future__ import annotations
 

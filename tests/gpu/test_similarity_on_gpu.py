@@ -1,4 +1,4 @@
-"""On a GPU: all pairs of representations are those of the CPU, in every precision to what it promises."""
+"""On a GPU: similarities of all pairs equal those of the CPU within the tolerance of each precision."""
 
 from __future__ import annotations
 

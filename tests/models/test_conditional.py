@@ -64,7 +64,7 @@ def test_on_vectors_it_is_the_net_of_the_paper() -> None:
     }
 
 
-def test_a_pass_is_what_the_formulas_say() -> None:
+def test_a_forward_pass_follows_the_formulas() -> None:
     model = build("mlp")
     hidden = torch.tanh(model.encoder.layers[0](torch.cat([X.flatten(1), SOME], 1)))
     mean, log_variance = model.posterior.mean(hidden), model.posterior.log_variance(hidden)
@@ -107,16 +107,16 @@ def test_data_without_labels_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("model", "condition"), [("conditional", 0), ("vae", 3)])
-def test_a_condition_is_for_the_models_that_take_one(model: str, condition: int) -> None:
+def test_only_conditional_models_take_a_condition(model: str, condition: int) -> None:
     with pytest.raises(ConfigurationError, match=rf"model '{model}' .* got {condition}"):
         Architecture(model, condition=condition)
 
 
 @pytest.mark.slow
 def test_the_label_lowers_the_negative_elbo_on_digits() -> None:
-    """Section 4.3: at beta 5 from 160 to 140 on MNIST, whose 784 pixels make it the 0.4 of these 64.
+    """Section 4.3: from 160 to 140 at beta 5 on MNIST; 5 for 784 pixels corresponds to 0.4 for these
 
-    At beta 5 no latent of an 8 x 8 digit is worth its rate, and what the label tells is all that is known of it.
+    64. At beta 5 no latent of an 8 x 8 digit is worth its rate, and the label is the only information about it.
     """
     net, values = MLP((60,), (60,), "tanh", "tanh"), {}
     members = [Member(10, Beta(beta), 1e-2) for beta in (5.0, 0.4)]

@@ -1,4 +1,4 @@
-"""VGON: codes are gradients, of each item alone, and training passes through them (Clapham, eq. 6)."""
+"""VGON: codes are gradients, computed per item, and training differentiates through them (Clapham, eq. 6)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def loss_of(model: Any, weights: dict[str, Tensor], x: Tensor, noise: dict[str, 
 
 @every_case
 def test_the_gradient_is_of_second_order(case: str) -> None:
-    """By finite differences along a random direction: what goes through r counts."""
+    """By finite differences along a random direction: the part through r is included."""
     model, x, noise = build(case), items(case), noise_of()
     weights = {name: value.detach() for name, value in model.named_parameters()}
     ways = {name: draw(*value.shape, seed=9) for name, value in weights.items()}
@@ -170,7 +170,7 @@ def test_a_wrong_option_is_named(options: dict[str, Any], sentence: str) -> None
         build(**options)
 
 
-def test_options_are_of_the_architecture_and_of_its_identity() -> None:
+def test_options_are_part_of_the_architecture_and_of_its_id() -> None:
     plain, other = Architecture("vgon"), Architecture({"name": "vgon", "inner_beta": 4.0})
     assert plain != other
     assert Architecture(**other.plain()) == other
@@ -198,7 +198,7 @@ def test_the_default_initialisation_is_that_of_its_authors() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_training_is_stable_at_a_usual_learning_rate(seed: int) -> None:
-    """By Glorot's scheme and r unscaled the rate of these models passes 1e9 within ten steps."""
+    """With Glorot's scheme and unscaled r the rate of these models exceeds 1e9 within ten steps."""
     net = MLP((100, 100), (100, 100), "elu", "elu")
     plan = Plan(100, 32, log_every=10, evaluate_every=100, monitor_every=0)
     member = Member(10, learning_rate=1e-3, seed=seed)

@@ -37,7 +37,7 @@ X = torch.from_numpy(ROWS)
 
 
 def shrunk(rows: np.ndarray) -> np.ndarray:
-    """The rows for which scikit-learn, which divides by one item less, has the maximum-likelihood covariance."""
+    """Rows for which scikit-learn, which divides by `items - 1`, has the maximum-likelihood covariance."""
     return rows.mean(0) + (rows - rows.mean(0)) * math.sqrt((len(rows) - 1) / len(rows))
 
 
@@ -87,7 +87,7 @@ def test_codes_come_through_the_pipeline() -> None:
     torch.testing.assert_close(aggregate, torch.ones(LATENTS, dtype=torch.float64), atol=1e-5, rtol=0)
 
 
-def test_a_pass_serves_the_objectives() -> None:
+def test_objectives_accept_its_forward_pass() -> None:
     model = Linear.fit(ROWS, LATENTS)
     noise = {name: torch.zeros(ITEMS, width, dtype=torch.float64) for name, width in model.noise.items()}
     result = model(X, noise)
@@ -165,7 +165,7 @@ def test_tables_of_any_kind_give_one_fit(kind: str) -> None:
     )
 
 
-def test_weights_survive_a_copy_and_a_table_of_weights() -> None:
+def test_weights_survive_a_copy_and_a_state_dict() -> None:
     model, other = Linear.fit(ROWS, LATENTS, beta=2.0), Linear.fit(table(5), LATENTS)
     other.load_state_dict(copy.deepcopy(model.state_dict()))
     for twin in (other, copy.deepcopy(model)):

@@ -1,4 +1,4 @@
-"""A pruned model is the model with some latents held still: the same codes, the same prior, the same pictures."""
+"""A pruned model equals the model with some latents held constant: the same codes, prior and reconstructions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
 from vaescope.models.pruning import kept_prior, pruned
-from vaescope.nets import MLP, NETS, Conv
+from vaescope.nets import MLP, NETS, Conv, Conv1d, ResNet
 from vaescope.priors import PRIORS, Anisotropic, Mixture, Standard
 
 SHAPE, LATENTS, KEEP, CONDITION_WIDTH = (1, 16, 16), 5, (1, 3), 3
 NET = MLP((7,), (6,))
 FILL = torch.tensor([0.3, 9.0, -1.2, 9.0, 2.0], dtype=torch.float64)
-SIZES: dict[str, Any] = {"conv": Conv((4, 4), (4, 4), 8), "mlp": NET}
+SIZES: dict[str, Any] = {
+    "conv": Conv((4, 4), (4, 4), 8),
+    "conv1d": Conv1d((4, 4), 4, 8),
+    "mlp": NET,
+    "resnet": ResNet(width=4, widest=8),
+}
+SIGNAL = (2, 13)
 
 
 def architecture_of(model: str = "vae", **parts: Any) -> Architecture:
@@ -28,33 +34,36 @@ def architecture_of(model: str = "vae", **parts: Any) -> Architecture:
     return Architecture(model, **{"net": NET, **posterior, **parts}, condition=condition)
 
 
-def built(architecture: Architecture, latents: int = LATENTS) -> nn.Module:
-    """A model in float64 none of whose parameters is zero."""
-    model = architecture.build(SHAPE, latents, seed=3).double().eval()
+def built(architecture: Architecture, latents: int = LATENTS, shape: tuple[int, ...] = SHAPE) -> nn.Module:
+    """A model in float64 none of whose parameters and statistics is zero."""
+    model = architecture.build(shape, latents, seed=3).double().eval()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        for name, buffer in model.named_buffers():
+            if "running" in name:
+                buffer += torch.rand(buffer.shape, generator=generator, dtype=torch.float64)
     return model
 
 
-def items() -> tuple[Tensor, Tensor]:
+def items(shape: tuple[int, ...] = SHAPE) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(6)
-    x = torch.rand(4, *SHAPE, generator=generator, dtype=torch.float64)
+    x = torch.rand(4, *shape, generator=generator, dtype=torch.float64)
     return x, torch.rand(4, CONDITION_WIDTH, generator=generator, dtype=torch.float64)
 
 
 def filled(z: Tensor, keep: tuple[int, ...] = KEEP) -> Tensor:
-    """Codes of all latents, those that are not kept at the constants."""
+    """Codes of all latents, with constants for the dropped ones."""
     whole = FILL.expand(len(z), -1).clone()
     whole[:, list(keep)] = z
     return whole
 
 
-def check_same(architecture: Architecture, keep: tuple[int, ...] = KEEP) -> None:
-    model = built(architecture)
-    small, smaller = pruned(model, architecture, SHAPE, keep, FILL)
-    x, condition = items()
+def check_same(architecture: Architecture, keep: tuple[int, ...] = KEEP, shape: tuple[int, ...] = SHAPE) -> None:
+    model = built(architecture, shape=shape)
+    small, smaller = pruned(model, architecture, shape, keep, FILL)
+    x, condition = items(shape)
     whole, kept = model.encode(x, condition), small.encode(x, condition)
     torch.testing.assert_close(kept.mean, whole.mean[:, keep], rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(kept.variance, whole.variance[:, keep], rtol=1e-12, atol=1e-12)
@@ -62,7 +71,7 @@ def check_same(architecture: Architecture, keep: tuple[int, ...] = KEEP) -> None
     ours, theirs = small.decode(z, condition), model.decode(filled(z, keep), condition)
     torch.testing.assert_close(ours.mean, theirs.mean, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(ours.log_prob(x), theirs.log_prob(x), rtol=1e-10, atol=1e-12)
-    rebuilt = smaller.build(SHAPE, len(keep), seed=0).double()
+    rebuilt = smaller.build(shape, len(keep), seed=0).double().eval()
     rebuilt.load_state_dict(small.state_dict())
     torch.testing.assert_close(rebuilt.encode(x, condition).mean, kept.mean, rtol=0, atol=0)
     assert not small.training
@@ -71,11 +80,11 @@ def check_same(architecture: Architecture, keep: tuple[int, ...] = KEEP) -> None
 @pytest.mark.parametrize("model", sorted(MODELS.keys() - {"vgon"}))
 @pytest.mark.parametrize("net", sorted(NETS))
 def test_every_model_encodes_and_decodes_as_before(model: str, net: str) -> None:
-    check_same(architecture_of(model, net=SIZES.get(net, net)))
+    check_same(architecture_of(model, net=SIZES.get(net, net)), shape=SIGNAL if net == "conv1d" else SHAPE)
 
 
 @pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
-def test_every_likelihood_stays_what_it_is(likelihood: str) -> None:
+def test_every_likelihood_is_unchanged(likelihood: str) -> None:
     check_same(architecture_of(likelihood=likelihood))
 
 
@@ -140,7 +149,7 @@ def test_the_clusters_of_a_mixture_lose_coordinates() -> None:
     torch.testing.assert_close(found, torch.logsumexp(torch.stack(parts) + logs, 0) + unplaced, rtol=1e-6, atol=1e-6)
 
 
-def test_latents_that_no_cluster_places_leave_a_standard_prior() -> None:
+def test_without_latents_placed_by_clusters_the_prior_is_standard() -> None:
     architecture = architecture_of(prior="mixture")
     assert pruned(built(architecture), architecture, SHAPE, (2, 4), FILL)[1].prior == Standard()
 
@@ -168,7 +177,7 @@ def test_the_order_in_which_latents_are_named_does_not_matter() -> None:
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_the_model_itself_is_left_as_it_was() -> None:
+def test_the_original_model_is_not_changed() -> None:
     architecture = architecture_of()
     model = built(architecture)
     before = {name: value.clone() for name, value in model.state_dict().items()}

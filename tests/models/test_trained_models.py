@@ -1,4 +1,4 @@
-"""Every model trains, trains the same in company as alone, comes back from its run, and encodes."""
+"""Every model trains, trains identically in an ensemble and alone, is loaded from its run, and encodes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from vaescope.encoding.encode import encode
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import LIKELIHOODS
 from vaescope.models import MODELS, Architecture
-from vaescope.nets import MLP, Conv
+from vaescope.nets import MLP, Conv, ResNet
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.runs import Run, fit
 from vaescope.training import HistoryRow, Member, Plan, Trainer
 
-NETS = {"mlp": MLP((24,), (24,), "tanh", "tanh"), "conv": Conv((4, 2), (4, 8), 16)}
+NETS = {"mlp": MLP((24,), (24,), "tanh", "tanh"), "conv": Conv((4, 2), (4, 8), 16), "resnet": ResNet(width=4)}
 CLASSES, COLUMNS = 3, 5
-# A critic that learns raises its estimate of the total correlation, hence the loss: at gamma = 10 above where it was.
+# As the critic learns, its estimate of the total correlation rises, and with it the loss; at gamma = 10 above its
+# initial value.
 SMALL: dict[str, dict[str, Any]] = {"factor": {"critic_widths": (32, 32), "gamma": 1.0}}
 MEMBERS = (Member(2, Beta(1.0), 2e-3, seed=0), Member(4, Beta(3.0), 1e-3, seed=5))
 
@@ -86,19 +87,18 @@ def difference(one: nn.Module, other: nn.Module) -> float:
     """The largest difference between parameters, relative to their norm."""
     theirs = other.state_dict()
     return max(
-        float((ours - theirs[name]).norm() / theirs[name].norm().clamp_min(1e-12))
+        float((ours - theirs[name]).double().norm() / theirs[name].double().norm().clamp_min(1e-12))
         for name, ours in one.state_dict().items()
     )
 
 
 @pytest.mark.parametrize(("described", "objective"), list(variants()))
-def test_the_loss_falls_within_200_steps(described: Architecture, objective: Any, data: Dataset) -> None:
-    members = (Member(2, objective, 3e-3), Member(3, objective, 3e-3, seed=5))
-    _, rows = trained(described, members, data, steps=200, log_every=20, evaluate_every=200, monitor_every=0)
-    for position in range(len(members)):
-        values = losses(rows, "train", position)
-        assert all(np.isfinite(values))
-        assert values[-1] < values[0] - 1, values
+def test_the_loss_falls_within_60_steps(described: Architecture, objective: Any, data: Dataset) -> None:
+    member = Member(3, objective, 1e-2, seed=5)
+    _, rows = trained(described, (member,), data, steps=60, log_every=15, evaluate_every=60, monitor_every=0)
+    values = losses(rows, "train")
+    assert all(np.isfinite(values))
+    assert values[-1] < values[0] - 1, values
 
 
 @pytest.mark.parametrize(("described", "objective"), list(variants()))
@@ -135,7 +135,7 @@ def test_training_is_a_function_of_the_seed(model: str, data: Dataset) -> None:
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-def test_a_model_comes_back_from_its_run_and_encodes(model: str, data: Dataset, tmp_path: Path) -> None:
+def test_a_model_is_loaded_from_its_run_and_encodes(model: str, data: Dataset, tmp_path: Path) -> None:
     prior = MODELS[model].default_prior
     settings = {"model": model, "net": NETS["mlp"], "prior": prior, "steps": 10, "runs": tmp_path}
     run = fit(data, 3, **settings)
@@ -143,6 +143,6 @@ def test_a_model_comes_back_from_its_run_and_encodes(model: str, data: Dataset, 
     codes = encode(model_of_run, data, chunk=64)
     assert codes.mean.shape == codes.variance.shape == codes.sample.shape == (len(data), 3)
     assert all(torch.isfinite(part).all() for part in (codes.mean, codes.variance, codes.sample))
-    # To rounding: a code does not depend on the chunk that it came in.
+    # Up to rounding, a code does not depend on its chunk.
     torch.testing.assert_close(encode(model_of_run, data, chunk=7).mean, codes.mean, rtol=1e-4, atol=1e-5)
     assert fit(data, 3, **settings).id == run.id

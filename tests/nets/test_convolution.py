@@ -1,4 +1,4 @@
-"""Convolutions of stride 2: the library's call, the product of patches, their gradients, and many at once."""
+"""Convolutions of stride 2: the library's call, the product of patches, gradients, and batched weights."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from vaescope.nets.convolution import (
     convolve_patches,
     deconvolve,
     deconvolve_patches,
+    library_convolutions,
     overlap_add,
     patches,
 )
@@ -157,3 +158,25 @@ def test_the_layers_apply_their_own_weights_and_crop_to_their_size() -> None:
 def test_the_compiled_and_the_stepwise_sum_of_windows_agree(kernel: int) -> None:
     taps = torch.randn(2, 3, 5, kernel, kernel, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(_fused_sum(taps), _stepwise_sum(taps))
+
+
+def test_a_gpu_uses_patches_but_in_a_block_of_library_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    for name in ("conv2d", "conv_transpose2d"):
+        function = getattr(F, name)
+        monkeypatch.setattr(
+            F, name, lambda *given, own=name, call=function, **named: (calls.append(own), call(*given, **named))[1]
+        )
+    x, down, up = draw(2, 3, 8, 8), draw(5, 3, 4, 4, seed=1), draw(3, 1, 4, 4, seed=2)
+    expected = convolve(x, down, None), deconvolve(x, up, None)
+    assert calls == ["conv2d"]  # a deconvolution to one channel is a product on a CPU
+    calls.clear()
+    # Tensors that say they are on a GPU.
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True), raising=False)
+    torch.testing.assert_close((convolve(x, down, None), deconvolve(x, up, None)), expected)
+    assert calls == []
+    with library_convolutions():
+        torch.testing.assert_close((convolve(x, down, None), deconvolve(x, up, None)), expected)
+    assert calls == ["conv2d", "conv_transpose2d"]
+    convolve(x, down, None)
+    assert len(calls) == 2

@@ -49,7 +49,7 @@ def test_an_option_gives_the_decoder_of_the_thesis_table() -> None:
 
 @pytest.mark.parametrize("net", [MLP(), FullyConnected(), Affine()])
 @pytest.mark.parametrize("shape", [(12,), (3, 4, 5)])
-def test_images_are_taken_as_vectors_and_given_back_as_images(net: Any, shape: tuple[int, ...]) -> None:
+def test_images_are_flattened_and_reshaped_back(net: Any, shape: tuple[int, ...]) -> None:
     encoder, decoder = net.encoder(shape), net.decoder(2, shape)
     x = torch.rand(6, *shape)
     assert torch.equal(encoder(x), encoder(x.flatten(1)))

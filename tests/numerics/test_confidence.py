@@ -14,7 +14,7 @@ def test_the_interval_of_three_values_uses_two_degrees_of_freedom() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
-def test_the_interval_covers_the_mean_as_often_as_it_says(confidence: float) -> None:
+def test_the_interval_has_the_stated_coverage(confidence: float) -> None:
     samples = np.random.default_rng(0).standard_normal((2000, 4)).tolist()
     covered = [low < 0 < high for low, high in (student_interval(sample, confidence) for sample in samples)]
     assert np.mean(covered) == pytest.approx(confidence, abs=0.03)

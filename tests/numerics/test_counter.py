@@ -145,8 +145,8 @@ def test_uniform_numbers_are_uniform_doubles_in_the_unit_interval() -> None:
 
 
 def test_the_largest_word_stays_below_one() -> None:
-    assert counter._unit(torch.tensor(WORD), torch.tensor(WORD)).item() == 1 - 2**-53
-    assert counter._unit(torch.tensor(0), torch.tensor(0)).item() == 0
+    assert counter.unit_number(torch.tensor(WORD), torch.tensor(WORD)).item() == 1 - 2**-53
+    assert counter.unit_number(torch.tensor(0), torch.tensor(0)).item() == 0
 
 
 def test_normal_numbers_are_standard_normal() -> None:

@@ -114,3 +114,19 @@ def test_exactly_the_linearly_dependent_columns_are_found() -> None:
     rows = torch.cat([ROWS, (ROWS[:, 1] - 2 * ROWS[:, 3])[:, None]], 1)
     assert linalg.dependent_columns(linalg.correlation(linalg.covariance(rows)).matrix) == (1, 3, 4)
     assert linalg.dependent_columns(linalg.correlation(linalg.covariance(ROWS)).matrix) == ()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_settings_of_products_hold_inside_their_block_only(allowed: bool) -> None:
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+
+    def current() -> tuple[bool, ...]:
+        return matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic
+
+    before = current()
+    with linalg.tf32_products(allowed), linalg.repeatable_convolutions():
+        assert current() == (allowed, allowed, False, True)
+    assert current() == before
+    with pytest.raises(KeyError), linalg.tf32_products(allowed), linalg.repeatable_convolutions():
+        raise KeyError
+    assert current() == before

@@ -101,7 +101,7 @@ def test_joint_entropy_and_information_do_not_depend_on_the_order(seed: int, ite
 
 @QUICKLY
 @given(SEEDS, SIZES, COLUMNS)
-def test_at_alpha_2_the_norm_gives_what_the_eigenvalues_give(seed: int, items: int, columns: int) -> None:
+def test_at_alpha_2_the_norm_equals_the_result_of_eigenvalues(seed: int, items: int, columns: int) -> None:
     matrix = a_gram(seed, items, columns)
     values = torch.linalg.eigvalsh(matrix)
     assert renyi.entropy(matrix) == pytest.approx(-math.log2(float(values.square().sum())), abs=1e-10)

@@ -1,4 +1,4 @@
-"""The annealed objective: when the capacity grows, and what is compared with it."""
+"""The annealed objective: how the capacity grows, and which rate is compared with it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_capacity_rises_in_even_steps_and_then_stays(step: int, capacity: fl
     torch.testing.assert_close(terms.loss, reconstruction().mean() + 8 * expected)
 
 
-def test_the_mean_of_the_batch_is_compared_and_not_each_example() -> None:
+def test_the_mean_rate_of_the_batch_is_compared_and_not_each_example() -> None:
     capacity = float(rate().mean())
     terms = Annealed(gamma=8, capacity=capacity, steps=1)(X, a_pass(), context(1))
     assert (rate() - capacity).abs().min() > 1e-3

@@ -1,4 +1,4 @@
-"""The beta objective: terms and their weights, the ELBO by hand, and what beta may be."""
+"""The beta objective: terms and their weights, the ELBO by hand, and valid values of beta."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_beta_of_one_is_the_negative_elbo() -> None:
 
 
 @pytest.mark.parametrize("beta", [0, 0.5, 4.0])
-def test_beta_weighs_the_rate_and_leaves_the_terms_alone(beta: float) -> None:
+def test_beta_weights_the_rate_and_does_not_change_the_terms(beta: float) -> None:
     reconstruction, rate = by_hand()
     terms = Beta(beta)(X, a_pass(), CONTEXT)
     assert set(terms.values) == set(terms.weights) == {"reconstruction", "rate"}

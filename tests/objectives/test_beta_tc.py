@@ -1,4 +1,4 @@
-"""The beta-TC objective: the rate taken apart, against exact mixtures, and what beta weighs."""
+"""The beta-TC objective: the parts of the rate against exact mixtures, and the part that beta weights."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_beta_of_one_is_the_vae_to_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize("beta", [0, 0.5, 8])
-def test_beta_weighs_the_total_correlation_and_nothing_else(beta: float) -> None:
+def test_beta_weights_only_the_total_correlation(beta: float) -> None:
     terms = BetaTC(beta)(X, a_pass(), CONTEXT)
     extra = (beta - 1) * terms.values["total_correlation"].mean()
     torch.testing.assert_close(terms.loss, Beta(1)(X, a_pass(), CONTEXT).loss + extra)
@@ -60,7 +60,7 @@ def test_the_parts_add_up_to_the_rate_at_the_sample(estimator: Any) -> None:
 
 
 def disentanglement_lib(z: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
-    """Total correlation as its `total_correlation` has it: log-sum-exps without a normaliser."""
+    """Total correlation as in disentanglement_lib's `total_correlation`: log-sum-exps without a normaliser."""
     density = -0.5 * (
         (z[:, None] - mean[None]) ** 2 * torch.exp(-log_variance[None]) + log_variance[None] + math.log(2 * math.pi)
     )
@@ -68,7 +68,7 @@ def disentanglement_lib(z: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor
     return (torch.logsumexp(density.sum(2), dim=1) - product).mean()
 
 
-def test_the_plain_estimator_is_that_of_disentanglement_lib_but_for_a_constant() -> None:
+def test_the_plain_estimator_equals_that_of_disentanglement_lib_up_to_a_constant() -> None:
     result = a_pass()
     found = BetaTC(4, "plain")(X, result, CONTEXT).values["total_correlation"].mean()
     expected = disentanglement_lib(result.z, MEAN, LOG_VARIANCE) + (LATENTS - 1) * math.log(BATCH)
@@ -95,7 +95,7 @@ def exact_parts(mean: np.ndarray, scale: np.ndarray) -> dict[str, float]:
     prior = np.outer(norm.pdf(axis), norm.pdf(axis))
 
     def expected(values: np.ndarray, of: np.ndarray) -> float:
-        # Far out a density is 0 to the computer, and adds nothing.
+        # Far out the density underflows to 0 and adds nothing.
         return float(np.where(of > 1e-200, of * np.log(np.maximum(values, 1e-300)), 0).sum() * area)
 
     return {

@@ -1,4 +1,4 @@
-"""The decomposition objective: both divergences by hand, and what alpha and beta weigh."""
+"""The decomposition objective: both divergences by hand, and the terms that alpha and beta weight."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_an_alpha_of_zero_is_the_beta_vae(beta: float, divergence: Any) -> None:
 
 
 @pytest.mark.parametrize("divergence", ["mmd", "kl"])
-def test_alpha_weighs_the_divergence(divergence: Any) -> None:
+def test_alpha_weights_the_divergence(divergence: Any) -> None:
     terms = Decomposition(3, 2, divergence)(X, a_pass(), CONTEXT)
     extra = 3 * terms.values["divergence"].mean()
     torch.testing.assert_close(terms.loss, Beta(2)(X, a_pass(), CONTEXT).loss + extra)
 
 
-def test_the_discrepancy_is_between_the_codes_and_as_many_from_the_prior() -> None:
+def test_the_discrepancy_is_between_the_codes_and_equally_many_from_the_prior() -> None:
     found = Decomposition()(X, a_pass(), CONTEXT).values["divergence"]
     torch.testing.assert_close(found, latent_mmd(Z, NOISE).sum().expand(6))
 

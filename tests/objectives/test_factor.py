@@ -62,7 +62,7 @@ def test_the_model_and_the_critic_get_their_own_gradients_only() -> None:
     generator = torch.Generator().manual_seed(1)
     noise = {name: torch.randn(16, width, generator=generator).double() for name, width in ensemble.noise.items()}
     values = {name: value[0] for name, value in ensemble.inputs.strengths.items()}
-    _, terms = ensemble.loss(vector, {}, ensemble.inputs.masks[0], values, x, noise, torch.tensor(0))
+    _, (terms, _) = ensemble.loss(vector, {}, ensemble.inputs.masks[0], values, x, noise, torch.tensor(0))
     (whole,) = torch.autograd.grad(terms["loss"], vector, retain_graph=True)
     (critic,) = torch.autograd.grad(terms["critic"], vector, retain_graph=True)
     model_loss = terms["reconstruction"] + terms["rate"] + 7.0 * terms["total_correlation"]
@@ -78,7 +78,7 @@ def test_the_model_and_the_critic_get_their_own_gradients_only() -> None:
             assert not others[name].any(), name
 
 
-def test_members_of_an_ensemble_train_as_if_alone_and_the_critic_is_in_their_state() -> None:
+def test_members_of_an_ensemble_equal_models_trained_alone_and_their_state_has_the_critic() -> None:
     members = (
         Member(2, Factor(5.0, critic_widths=SMALL), 1e-3, 0),
         Member(4, Factor(1.0, 1e-3, critic_widths=SMALL), 1e-3, 3),
@@ -104,7 +104,7 @@ def test_without_its_weight_the_model_is_the_vae() -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-12, msg=name)
 
 
-def test_the_critic_has_an_optimiser_of_its_own() -> None:
+def test_the_critic_has_a_separate_optimiser() -> None:
     still = trained(Member(3, Factor(1.0, 0.0, critic_widths=SMALL), 1e-3))
     begun = trained(Member(3, Factor(1.0, 0.0, critic_widths=SMALL), 1e-3), steps=1)
     layout = still.ensemble.layout

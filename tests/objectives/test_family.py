@@ -28,7 +28,7 @@ from vaescope.objectives import (
 )
 from vaescope.training import HistoryRow, Member, Plan, Trainer
 
-# Two members each: one objective of other strengths.
+# Two members each: the same objective with different strengths.
 PAIRS: dict[str, tuple[Any, Any]] = {
     "annealed": (Annealed(100, 5, 20), Annealed(30, 2, 40)),
     "beta_tc": (BetaTC(4), BetaTC(0.5)),
@@ -56,14 +56,14 @@ LIKELIHOOD = Bernoulli().module(LOGITS.shape[1:])
 
 
 def parts(kind: str, width: int, used: int) -> tuple[ForwardPass, Context]:
-    """A pass with `used` latents in a model of `width`, as the posteriors make it."""
+    """A forward pass with `used` latents in a model of `width`, with outputs as the posteriors return them."""
     mask = (torch.arange(width) < used).double()
     mean, log_variance = MEAN[:, :width] * mask, LOG_VARIANCE[:, :width] * mask
     posterior: Any = DiagonalGaussian(mean, log_variance)
     if kind == "full":
         lower = LOWER[:, :width, :width] * (mask[:, None] * mask)
         posterior = FullGaussian(mean, lower + torch.diag_embed((log_variance / 2).exp()))
-    # One prior for each item, as a conditional one is.
+    # One prior per item, like a conditional prior.
     prior = DiagonalGaussian(0.5 * mean.flip(0), 0.5 * log_variance.flip(0))
     result = ForwardPass(posterior, posterior.sample(Z[:, :width]) * mask, LIKELIHOOD(LOGITS), prior)
     return result, Context(torch.tensor(3), 100, mask, {"objective/prior": NOISE[:, :width]})

@@ -1,4 +1,4 @@
-"""Warm-up and free bits, which every objective has: what they do to the loss and to its gradient."""
+"""Warm-up and free bits, which every objective has: their effect on the loss and its gradient."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_latent_below_its_free_bits_has_no_gradient_and_the_others_keep_theirs
     assert not gradient[:, ~above].any()
 
 
-def test_no_free_bits_leave_the_rate_as_it_is() -> None:
+def test_without_free_bits_the_rate_is_unchanged() -> None:
     result, _ = a_pass()
     found = Beta(1.0)(X, result, context()).values["rate"]
     torch.testing.assert_close(found, result.posterior.kl(result.prior))

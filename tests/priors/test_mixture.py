@@ -27,7 +27,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 
 def reference(spec: Mixture, latents: int) -> MixtureSameFamily:
-    """The mixture over as many latents as it places, followed by standard ones."""
+    """The mixture over the latents that it places, followed by standard ones."""
     components, placed = len(spec.means), min(latents, len(spec.means[0]))
     means, deviations = torch.zeros(components, latents).double(), torch.ones(components, latents).double()
     means[:, :placed] = torch.tensor(spec.means).double()[:, :placed]
@@ -48,7 +48,7 @@ def test_its_density_and_moments_are_those_of_torch(spec: Mixture, latents: int)
 def test_without_options_it_has_four_clusters_on_the_axes() -> None:
     prior = prior_of(Mixture(), 2)
     peaks = torch.tensor([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]]).double()
-    # At its own centre each cluster of weight 1/4 stands nearly alone: 1/4 / (2 pi .03).
+    # At the centre of a cluster of weight 1/4 the others contribute almost nothing: 1/4 / (2 pi .03).
     torch.testing.assert_close(prior.log_prob(peaks).exp(), torch.full((4,), 0.25 / (2 * math.pi * 0.03)).double())
     assert prior.log_prob(torch.zeros(1, 2).double()) < prior.log_prob(peaks).min() - 10
 

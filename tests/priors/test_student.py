@@ -40,7 +40,7 @@ def test_a_sample_has_as_much_probability_beyond_it_as_its_noise(degrees: float)
     sample = prior_of(degrees).sample(noise)
     assert torch.equal(sample.sign(), noise.sign())
     beyond = torch.tensor(stats.t.logsf(sample.abs(), degrees)), torch.tensor(stats.norm.logsf(noise.abs()))
-    # The table is kept in single precision, and so is what comes of it.
+    # The table is stored in single precision, and so are its results.
     torch.testing.assert_close(*beyond, rtol=0, atol=1e-5)
 
 

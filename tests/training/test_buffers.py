@@ -1,4 +1,4 @@
-"""Persistent buffers are part of the state of a model: they train, travel and resume with the parameters."""
+"""Persistent buffers are part of the state of a model: they are trained, moved and restored with the parameters."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_checkpoint_resumes_with_its_buffers(data: Dataset, tmp_path: Path) ->
     assert torch.equal(finished(again).state.parameters, finished(one).state.parameters)
 
 
-def test_members_that_replace_others_bring_their_buffers(data: Dataset) -> None:
+def test_new_members_replace_the_buffers_of_old_ones(data: Dataset) -> None:
     one = trainer(data, *MEMBERS)
     one.state.buffers["decoder.scale"].fill_(0.5)
     states = [one.member_state(position) for position in range(2)]

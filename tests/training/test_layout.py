@@ -1,4 +1,4 @@
-"""Parameters as one vector: what is packed is unpacked, what is placed is cropped, padding stays zero."""
+"""Parameters as one vector: packing and placing are invertible, padding stays zero."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_persistent_buffers_are_declared_and_no_part_of_the_vector() -> None:
     assert layout.buffers == {"running_mean": (3,), "running_var": (3,), "num_batches_tracked": ()}
 
 
-def test_packing_does_not_hold_on_to_the_parameters() -> None:
+def test_packing_does_not_keep_the_parameters_in_memory() -> None:
     module = Parameters([(2, 3)])
     vector = Layout.of(module).pack(Weights(dict(module.named_parameters())))
     assert not vector.requires_grad

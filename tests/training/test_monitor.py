@@ -1,4 +1,4 @@
-"""The types of latents while they form."""
+"""Types of latents during training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vaescope.models import Architecture
 from vaescope.nets import MLP
 from vaescope.numerics.polarised import CollapseWatch
 from vaescope.objectives import Beta
-from vaescope.regime import delta_kl
+from vaescope.regime import LatentStatistics, delta_kl
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.batches import Batches
 
@@ -26,7 +26,7 @@ ARCHITECTURE = Architecture(net=MLP((32,), (32,)), likelihood={"name": "gaussian
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    """Two factors in six dimensions: no more than two latents can be of use."""
+    """Two factors in six dimensions: at most two latents are useful."""
     generator = np.random.default_rng(0)
     return from_array(generator.normal(size=(600, 2)) @ generator.normal(size=(2, 6)))
 
@@ -77,6 +77,8 @@ def test_a_probe_equals_the_statistics_of_its_codes(data: Dataset) -> None:
         np.testing.assert_allclose(probe["correlations"], below, atol=1e-3)
         error = delta_kl(codes.mean, codes.variance)
         assert probe["rate"] == pytest.approx(error.kl, rel=1e-4)
+        rates = LatentStatistics.of(codes.mean, codes.variance).rate.tolist()
+        assert probe["rates"] == pytest.approx(rates, rel=1e-4, abs=1e-4)
         assert probe["delta_kl"] == pytest.approx(error.value, rel=1e-3, abs=1e-5)
 
 

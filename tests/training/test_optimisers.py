@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vaescope.errors import ConfigurationError
-from vaescope.training.optimisers import BLOCK_SIZE, OPTIMISERS, Adagrad, Adam, AMSGrad, Slots, apply
+from vaescope.training.optimisers import BLOCK_SIZE, OPTIMISERS, Adagrad, Adam, AMSGrad, Slots, apply, apply_fused
 
 RATES = (0.05, 0.002)
 STEPS = 30
@@ -99,6 +99,35 @@ def test_blocks_give_the_numbers_of_one_update(name: str, size: int) -> None:
     torch.testing.assert_close(parameters[1], parameters[0], rtol=0, atol=1e-15)
     for slot, values in slots[0].items():
         torch.testing.assert_close(slots[1][slot], values, rtol=0, atol=1e-15)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sign(Adam):
+    """A subclass with another formula, which no kernel of torch has."""
+
+    def update(self, parameters: Tensor, gradient: Tensor, slots: Slots, step: Tensor, rate: Tensor) -> None:
+        parameters.sub_(rate * gradient.sign())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("optimiser", [Adam(), Adam(0.5, 0.9, 1e-4), AMSGrad(), Adagrad(), Sign()], ids=repr)
+def test_fused_kernels_give_the_numbers_of_our_formulas(
+    optimiser: Any, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, calls = torch._fused_adam_, []
+    monkeypatch.setattr(torch, "_fused_adam_", lambda *given, **named: (calls.append(1), kernel(*given, **named)))
+    parameters = [draw(1, SIZE, seed=1).to(dtype) for _ in range(2)]
+    slots = [empty_slots(optimiser, values) for values in parameters]
+    rate = torch.tensor([[1e-2]], dtype=dtype)
+    for step, gradient in enumerate(gradients(0).to(dtype)[:, None]):
+        apply(optimiser, parameters[0], gradient, slots[0], torch.tensor(step), rate)
+        apply_fused(optimiser, parameters[1], gradient, slots[1], torch.tensor(step), rate)
+    assert len(calls) == (STEPS if type(optimiser) in (Adam, AMSGrad) and dtype == torch.float32 else 0)
+    assert not torch.equal(parameters[1], draw(1, SIZE, seed=1).to(dtype))
+    tolerance = 1e-5 if calls else 0.0
+    torch.testing.assert_close(parameters[1], parameters[0], rtol=tolerance, atol=tolerance)
+    for slot, values in slots[0].items():
+        torch.testing.assert_close(slots[1][slot], values, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMISERS))

@@ -202,7 +202,7 @@ def test_members_that_do_not_fit_into_memory_together_are_refused(
     plan, one = Plan(10), Trainer(ARCHITECTURE, [Member(2)], Plan(10), data)
     # The state and its copy hold the parameters and two moments, next to the gradient.
     needed = 7 * 4 * sum(parameter.numel() for parameter in one.model().parameters())
-    monkeypatch.setattr("vaescope.training.trainer.available_memory", lambda: 10 * needed)
+    monkeypatch.setattr("vaescope.training.device.available_memory", lambda: 10 * needed)
     Trainer(ARCHITECTURE, [Member(2, seed=seed) for seed in range(9)], plan, data)
     with pytest.raises(ConfigurationError, match=r"11 models in training, each with.* GB .* The largest tensor is .*"):
         Trainer(ARCHITECTURE, [Member(2, seed=seed) for seed in range(11)], plan, data)

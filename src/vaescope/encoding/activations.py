@@ -12,13 +12,17 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from vaescope.checks import whole_number
-from vaescope.data import DataLike, Dataset, open_dataset
-from vaescope.encoding.encode import Decodes, Encodes, ModelInputs, index_chunks, missing_method
+from vaescope.data import DataLike, Dataset
+from vaescope.encoding.encode import ModelInputs, index_chunks, items_per_call, open_for, recognise
+from vaescope.encoding.untouched import place_of, untouched
+from vaescope.encoding.wrap import HasModel, checked_model, model_of
+from vaescope.encoding.wrapped import WrappedModel
 from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.models.module import evaluation_mode
-from vaescope.numerics.distributions import Point
+from vaescope.models import LatentModel, TrainableModel
+from vaescope.numerics.distributions import Distribution, Point
 from vaescope.similarity import SimilarityMap
 from vaescope.similarity import group_similarity as group_similarity_of_activations
 from vaescope.similarity import layer_similarity as layer_similarity_of_activations
@@ -31,17 +35,17 @@ INPUT, MEAN, VARIANCE, SAMPLED, ENCODER, DECODER = "input", "mean", "variance", 
 
 Result = TypeVar("Result")
 Key = TypeVar("Key", bound=Hashable)
-Model = nn.Module | Mapping[str, Tensor | np.ndarray]
+Model = HasModel | LatentModel | nn.Module | Callable[[Tensor], object] | Mapping[str, Tensor | np.ndarray]
 
 
 @torch.no_grad()
 def activations(
-    model: nn.Module,
+    model: object,
     data: DataLike,
     layers: Sequence[str] | None = None,
     *,
     items: int | None = MAX_ITEMS,
-    chunk: int = CHUNK_ITEMS,
+    chunk: int | None = None,
     seed: int = 0,
     memory: int = MAX_ACTIVATION_BYTES,
     device: torch.device | str | None = None,
@@ -51,29 +55,35 @@ def activations(
     Layer names, in the order of the forward pass: 'input'; 'encoder/1', 'encoder/2', ..., one for each module with
     parameters, after its activation function; 'mean'; 'variance' (not its logarithm); 'sampled'; 'decoder/1', ..., of
     which the last is the input of the likelihood. Layers that a model does not have are missing: a deterministic code
-    has no variance, a gradient origin network no encoder.
+    has no variance, a gradient origin network no encoder. Layers of models of other libraries have the names of their
+    modules with parameters, before any activation function: 'encoder/conv1', ..., 'decoder/linear'. If their latents
+    are in groups, these are 'mean/top', 'variance/top', 'sampled/top', and so on.
 
     Args:
-        model: A model of this library.
-        data: Anything that `open_dataset` takes; conditional models also need its labels or factors.
+        model: A model of this library or any other, or a function of a batch; see `vaescope.wrap`.
+        data: Anything that `open_dataset` takes, or one item; conditional models also need labels or factors.
         layers: Names of layers, in the order of the result. Default: all.
         items: Maximum number of items, drawn by `seed` alone, so that all models see the same; None for all items.
-        chunk: The number of items per forward pass; it does not change the result.
+        chunk: The number of items per forward pass; it does not change the result. Default: 256, or the `batch_size`
+            of a wrapped model.
         seed: Random seed for sampling and item selection.
         memory: Maximum size of the result in bytes. If all layers need more, request a few at a time: `layer_widths`
             says how wide each is, and layers that are not requested are not stored.
         device: Where the model runs. Default: where it is.
     """
-    opened = open_dataset(data)
+    given = checked_model(model)
+    opened = open_for(given, data)
     opened = opened if items is None else opened.draw(whole_number("items", items, 1), seed)
-    inputs = ModelInputs(model, opened, seed=seed, device=device)
-    with evaluation_mode(model.to(inputs.device)):
-        widths = _widths(model, inputs)
+    recognise(given, opened)
+    inputs = ModelInputs(given, opened, seed=seed, device=device)
+    size = items_per_call(given, CHUNK_ITEMS) if chunk is None else chunk
+    with untouched(given, device):
+        widths = _widths(given, inputs)
         names = _chosen(layers, widths)
         _check_memory({name: widths[name] for name in names}, len(opened), inputs.dtype.itemsize, memory)
         found = {name: torch.empty(len(opened), widths[name], dtype=inputs.dtype) for name in names}
-        for index in index_chunks(opened, chunk, "activations of", device=inputs.device):
-            outputs = _outputs(model, inputs, index)
+        for index in index_chunks(opened, size, "activations of", device=inputs.device):
+            outputs = _outputs(given, inputs, index)
             start = int(index[0])
             for name in names:
                 found[name][start : start + len(index)] = outputs[name].flatten(1)
@@ -81,14 +91,17 @@ def activations(
 
 
 @torch.no_grad()
-def layer_widths(model: nn.Module, data: DataLike, *, device: torch.device | str | None = None) -> dict[str, int]:
+def layer_widths(model: object, data: DataLike, *, device: torch.device | str | None = None) -> dict[str, int]:
     """The number of features of every layer by name, computed from one item."""
-    inputs = ModelInputs(model, open_dataset(data), device=device)
-    with evaluation_mode(model.to(inputs.device)):
-        return _widths(model, inputs)
+    given = checked_model(model)
+    opened = open_for(given, data)
+    recognise(given, opened)
+    inputs = ModelInputs(given, opened, device=device)
+    with untouched(given, device):
+        return _widths(given, inputs)
 
 
-def _widths(model: nn.Module, inputs: ModelInputs) -> dict[str, int]:
+def _widths(model: LatentModel, inputs: ModelInputs) -> dict[str, int]:
     outputs = _outputs(model, inputs, torch.arange(1, device=inputs.device))
     return {name: values.flatten(1).shape[1] for name, values in outputs.items()}
 
@@ -114,21 +127,65 @@ def _check_memory(widths: dict[str, int], items: int, itemsize: int, memory: int
         )
 
 
-def _outputs(model: nn.Module, inputs: ModelInputs, index: Int[Tensor, "batch"]) -> dict[str, Tensor]:
+def _outputs(model: LatentModel, inputs: ModelInputs, index: Int[Tensor, "batch"]) -> dict[str, Tensor]:
     """The output of every layer for the items at `index`, in the order of the forward pass."""
-    if not isinstance(model, Encodes):
-        raise missing_method(model, "encode")
-    if not isinstance(model, Decodes):
-        raise missing_method(model, "decode")
-    parts = dict(model.named_children())
+    if isinstance(model, WrappedModel):
+        return _outputs_of_wrapped(model, inputs, index)
     x, condition = inputs.batch(index), inputs.condition(index)
+    posterior: Distribution
+    parts = dict(model.named_children()) if isinstance(model, nn.Module) else {}
     posterior, encoder = _record(parts.get(ENCODER), ENCODER, partial(model.encode, x, *condition))
     z = inputs.sample(posterior, index) * model.latent_mask
     likelihood, decoder = _record(parts.get(DECODER), DECODER, partial(model.decode, z, *condition))
-    drawn = {} if isinstance(posterior, Point) else {VARIANCE: posterior.variance, SAMPLED: z}
     # A decoder that is a formula has one layer: its result.
-    decoder = decoder or {f"{DECODER}/1": likelihood.mean}
-    return {INPUT: x, **encoder, MEAN: posterior.mean, **drawn, **decoder}
+    decoded = decoder or {f"{DECODER}/1": likelihood.mean}
+    drawn = {} if isinstance(posterior, Point) else {VARIANCE: posterior.variance, SAMPLED: z}
+    items = inputs.items(index)
+    given = model.inside(items) if isinstance(model, TrainableModel) else items
+    return {INPUT: given, **encoder, MEAN: posterior.mean, **drawn, **decoded}
+
+
+def _outputs_of_wrapped(model: WrappedModel, inputs: ModelInputs, index: Int[Tensor, "batch"]) -> dict[str, Tensor]:
+    """What `_outputs` returns, for a model of another library; of several groups of latents, the codes of each."""
+    x = inputs.batch(index)
+    posteriors, encoder = _record_modules(model.module, ENCODER, partial(model.encode_groups, x), len(x))
+    found = {INPUT: inputs.items(index), **encoder}
+    for group, (posterior, _) in posteriors.items():
+        z, of = inputs.sample(posterior, index), f"/{group}" if group else ""
+        found |= {f"{MEAN}{of}": posterior.mean, f"{VARIANCE}{of}": posterior.variance, f"{SAMPLED}{of}": z}
+    if not model.no_decoder:
+        likelihood, decoder = _record_modules(model.module, DECODER, partial(model.decode, z), len(x))
+        found |= {**decoder, "output": likelihood.mean}
+    return found
+
+
+def _record_modules(
+    model: nn.Module | None, title: str, call: Callable[[], Result], items: int
+) -> tuple[Result, dict[str, Tensor]]:
+    """The result of the call, and what each module with parameters of its own returned last, by its name.
+
+    Left out are outputs without one row per item, such as parametrised weights, and modules of TorchScript, which take
+    no hooks.
+    """
+    outputs: dict[str, Tensor] = {}
+
+    def keep(name: str, output: object) -> None:
+        first = output[0] if isinstance(output, tuple) and output else output
+        if isinstance(first, Tensor) and first.is_floating_point() and first.ndim > 0 and len(first) == items:
+            outputs[name] = first.detach()
+
+    hooks = [
+        module.register_forward_hook(lambda _, given, output, name=name: keep(name, output))
+        for name, module in ([] if model is None else model.named_modules())
+        if next(module.parameters(recurse=False), None) is not None
+        and not isinstance(module, ParametrizationList | torch.jit.ScriptModule)
+    ]
+    try:
+        result = call()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return result, {f"{title}/{name.removeprefix(f'{title}.')}": output for name, output in outputs.items()}
 
 
 def _record(net: nn.Module | None, title: str, call: Callable[[], Result]) -> tuple[Result, dict[str, Tensor]]:
@@ -169,7 +226,7 @@ def layer_similarity(
     """Compare every layer of one model with every layer of another, averaged over pairs of seeds (Bonheme, eq. 7.9).
 
     Args:
-        model_a, model_b: A model, or a sequence of models that differ in their seed; activations may stand for models.
+        model_a, model_b: A model or a run, or a sequence that differs in the seed; activations may stand for models.
             Default of `model_b`: `model_a`. A model is not paired with itself, unless there is no other pair.
         data: The data set that the models encode; not needed for activations.
         layers: Names as `activations` has them. Default: all.
@@ -223,7 +280,7 @@ def group_similarity(
 class ModelActivations:
     """The activations of a model on some data, computed when they are needed."""
 
-    model: nn.Module
+    model: LatentModel
     data: Dataset
     seed: int
     device: torch.device | str | None
@@ -240,7 +297,7 @@ class ModelActivations:
     def bytes(self, layers: Sequence[str]) -> int:
         """Memory that the activations of these layers take."""
         numbers = len(self.data) * sum(self.widths[name] for name in layers)
-        return numbers * next(self.model.parameters()).element_size()
+        return numbers * place_of(self.model)[1].itemsize
 
     def tables(self, layers: Sequence[str]) -> list[Tensor]:
         """Run the model; one table for each of these layers."""
@@ -254,10 +311,9 @@ class _Sources:
     """Makes models sources of activations; the same model becomes the same source."""
 
     def __init__(self, data: DataLike | None, items: int | None, seed: int, device: torch.device | str | None) -> None:
-        opened = None if data is None else open_dataset(data)
-        if opened is not None and items is not None:
-            opened = opened.draw(whole_number("items", items, 2), seed)
-        self.data, self.seed, self.device = opened, seed, device
+        self.data, self.seed, self.device = data, seed, device
+        self.items = None if items is None else whole_number("items", items, 2)
+        self.opened: Dataset | None = None
         self.known: dict[int, ModelActivations] = {}
 
     def of(self, models: Model | Sequence[Model]) -> list[Activations]:
@@ -267,15 +323,23 @@ class _Sources:
             if isinstance(model, Mapping):
                 sources.append(model)
                 continue
-            if not isinstance(model, nn.Module):
+            known = model_of(model)
+            if known is None:
                 raise DataError(
                     f"what is compared must be a model or a mapping of activations, got {type(model).__name__}."
                 )
-            if self.data is None:
-                raise DataError("models are compared on data, got none. Pass data, or activations instead of models.")
-            own = ModelActivations(model, self.data, self.seed, self.device)
+            own = ModelActivations(known, self._opened(known), self.seed, self.device)
             sources.append(self.known.setdefault(id(model), own))
         return sources
+
+    def _opened(self, model: LatentModel) -> Dataset:
+        """The items, which the first model opens for all."""
+        if self.data is None:
+            raise DataError("models are compared on data, got none. Pass data, or activations instead of models.")
+        if self.opened is None:
+            opened = open_for(model, self.data)
+            self.opened = opened if self.items is None else opened.draw(self.items, self.seed)
+        return self.opened
 
     def of_groups(self, groups: Mapping[Key, Model | Sequence[Model]]) -> Mapping[Key, list[Activations]]:
         """The sources of each group; what is no mapping is refused where groups are compared."""

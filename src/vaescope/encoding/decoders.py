@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from vaescope.codes import Representation
 from vaescope.data import DataLike, Dataset, Subset, open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.data.conditions import conditions_of
-from vaescope.encoding.encode import adapt, encode
+from vaescope.encoding.encode import adapt, encode, open_for, recognise
+from vaescope.encoding.wrap import checked_model, model_name, model_of
+from vaescope.encoding.wrapped import WrappedModel
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.likelihoods.likelihood import BernoulliDistribution
 from vaescope.metrics import DecoderFunction, FactorGrid, Score
@@ -23,7 +25,7 @@ OUTPUTS = ("mean", "logits")
 
 
 def decoder_of(model: object, data: Dataset | None = None, *, of: str = "mean") -> DecoderFunction | None:
-    """The decoder of a `LatentModel` as a function of codes; None for anything else.
+    """The decoder of a model or a run as a function of codes, which must be vectors; None for anything else.
 
     Args:
         model: The model.
@@ -32,11 +34,17 @@ def decoder_of(model: object, data: Dataset | None = None, *, of: str = "mean") 
     """
     if of not in OUTPUTS:
         raise unknown_name("of", of, OUTPUTS)
-    if not isinstance(model, LatentModel):
+    model = model_of(model)
+    if model is None:
         return None
+    if data is not None:
+        recognise(model, data)
+    if isinstance(model, WrappedModel) and not model.decodes_vectors:
+        return None
+    run = model.decode_with_gradients if isinstance(model, WrappedModel) else model.decode
 
     def decode(z: Tensor, *condition: Tensor) -> Tensor:
-        found = model.decode(z, *condition)
+        found = run(z, *condition)
         if of == "mean":
             return found.mean
         if isinstance(found, BernoulliDistribution):
@@ -53,7 +61,7 @@ def decoder_of(model: object, data: Dataset | None = None, *, of: str = "mean") 
 
 
 def distance_to_orthogonality(
-    model: nn.Module,
+    model: object,
     data: DataLike | Representation,
     *,
     of: str = "mean",
@@ -64,7 +72,7 @@ def distance_to_orthogonality(
     """How far a model's decoder is from orthogonal: `metrics.distance_to_orthogonality` at the codes of `data`.
 
     Args:
-        model: One of our models.
+        model: A model of this library, a run, or a wrapped model that has encoded a batch.
         data: A data set, or its `Representation` under the model, with the labels or factors that the model is
             conditioned on.
         of: "mean" for the mean of p(x|z), whose squared error the theory is about, or "logits" of a Bernoulli
@@ -76,7 +84,7 @@ def distance_to_orthogonality(
 
 
 def column_orthogonality(
-    model: nn.Module,
+    model: object,
     data: DataLike | Representation,
     *,
     of: str = "mean",
@@ -96,10 +104,10 @@ def factor_grid(model: object, data: DataLike) -> FactorGrid:
     """A grid of factors that metrics draw from; a model encodes the items that are drawn.
 
     Args:
-        model: A model, or a function from a batch of items to (mean, variance).
+        model: A model, a run, or a function from a batch of items to (mean, variance).
         data: A data set that holds every combination of its factors once, in order.
     """
-    if not callable(model):
+    if model_of(model) is None:
         raise DataError(
             f"a grid needs a model or a function that encodes its data, got {type(model).__name__}. Pass codes and "
             "their factors to the metric instead."
@@ -118,11 +126,11 @@ def factor_grid(model: object, data: DataLike) -> FactorGrid:
 
 
 def _decoder_and_codes(
-    model: nn.Module, data: DataLike | Representation, of: str, items: int, seed: int
+    model: object, data: DataLike | Representation, of: str, items: int, seed: int
 ) -> tuple[DecoderFunction, Representation]:
-    encoded: Dataset | None = None
+    model, encoded = checked_model(model), None
     if not isinstance(data, Representation):
-        encoded = open_dataset(data).draw(items, seed)
+        encoded = open_for(model, data).draw(items, seed)
         codes = encode(model, encoded)
     else:
         codes = data
@@ -132,8 +140,8 @@ def _decoder_and_codes(
     decoder = decoder_of(model, encoded, of=of)
     if decoder is None or decoder.like is None:
         raise DataError(
-            f"model must be a LatentModel, got {type(model).__name__}. Pass a function from codes to items to "
-            "vaescope.metrics."
+            f"The decoder of {model_name(model)} must take codes that are vectors. Encode a batch first, or pass a "
+            "function from codes to items to vaescope.metrics."
         )
     if codes.latents != len(decoder.like):
         raise DataError(f"codes must have the model's {len(decoder.like)} latents, got {codes.latents}.")

@@ -10,16 +10,21 @@ from dataclasses import dataclass
 import torch
 
 from vaescope.checks import is_whole, whole_number
+from vaescope.data.conditions import ConditionKind
+from vaescope.data.dataset import Missing
 from vaescope.errors import ConfigurationError, LatentError
 from vaescope.likelihoods import LIKELIHOODS, Likelihood
+from vaescope.likelihoods.units import check_units, plain_units
 from vaescope.memory import check_memory
 from vaescope.models.module import MODELS, LatentModule, Parts
 from vaescope.nets import INITIALISATIONS, NETS, Net, initialise
+from vaescope.numerics import counter
 from vaescope.posteriors import POSTERIORS, Posterior
 from vaescope.priors import PRIORS, Prior
 from vaescope.registry import PartSpec, lookup
 
 FLOAT_BYTES = 4
+CONSTRUCTION = "construction"  # the stream of the random numbers that constructors draw
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Architecture:
         initialisation: Default: the model's `default_initialisation`.
         condition: Number of columns of the condition of a conditional model: its classes, or its varying factors.
         options: Names and values of the model's options.
+        standardise, missing: How the model takes items, as in `Dataset`.
     """
 
     model: str | Mapping[str, object] = "vae"
@@ -42,6 +48,8 @@ class Architecture:
     initialisation: str | None = None
     condition: int = 0
     options: tuple[tuple[str, object], ...] = ()
+    standardise: bool = False
+    missing: Missing | None = None
 
     def __post_init__(self) -> None:
         self._split_model()
@@ -55,6 +63,7 @@ class Architecture:
         object.__setattr__(self, "prior", PRIORS.resolve(prior))
         object.__setattr__(self, "likelihood", LIKELIHOODS.resolve(self.likelihood))
         self._check_condition()
+        check_units(self.parts.likelihood, self.standardise, self.missing)
         deterministic = POSTERIORS[kind.default_posterior].deterministic
         if deterministic != self.parts.posterior.deterministic:
             needed = f"a posterior {'without' if deterministic else 'with'} noise"
@@ -74,7 +83,24 @@ class Architecture:
             PRIORS.resolve(self.model_class.default_prior if self.prior is None else self.prior),
             LIKELIHOODS.resolve(self.likelihood),
             self.condition,
+            self.standardise,
+            self.missing,
         )
+
+    @property
+    def condition_kind(self) -> ConditionKind | None:
+        """What the model is conditioned on."""
+        return self.model_class.condition
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether codes have no noise."""
+        return self.parts.posterior.deterministic
+
+    @property
+    def convolutional(self) -> bool:
+        """Whether the net has convolutions."""
+        return self.parts.net.convolutional
 
     def _split_model(self) -> None:
         """Separate the name of the model from its options."""
@@ -120,7 +146,9 @@ class Architecture:
             seed: Seed of the initial weights; None leaves the weights as constructed, if only their shapes matter.
         """
         self.check_size(shape, latents)
-        model = self._construct(shape, latents)
+        # Layers of torch draw initial weights when they are made.
+        with counter.seeded(0 if seed is None else seed, CONSTRUCTION, torch.device("cpu")):
+            model = self._construct(shape, latents)
         if seed is not None:
             initialise(model, str(self.initialisation), seed)
         return model
@@ -151,6 +179,7 @@ class Architecture:
             "likelihood": LIKELIHOODS.plain(parts.likelihood),
             "initialisation": self.initialisation,
             "condition": self.condition,
+            **plain_units(self.standardise, self.missing),
         }
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
 from vaescope.models.latent_model import ForwardPass, Items, Noise
-from vaescope.models.module import MODELS, LatentModule, Parts
+from vaescope.models.module import MODELS, LatentModule, Parts, copied_buffers
 from vaescope.nets.net import Shape
 from vaescope.numerics.distributions import Distribution, full_precision, latent_rate
 from vaescope.priors.prior import PriorModule
@@ -64,7 +64,7 @@ class VGON(LatentModule):
 
     def representation(self, x: Items, noise: Float[Tensor, "batch latents"] | None) -> Float[Tensor, "batch origin"]:
         """The r of every item; without noise for `encode`."""
-        zeros = torch.zeros(len(x), self.origin or len(self.latent_mask), dtype=x.dtype, device=x.device)
+        zeros = self.latent_mask.new_zeros(len(x), self.origin or len(self.latent_mask))
         # Unlike torch.autograd.grad, this also works without autograd and under vmap.
         gradient = torch.func.grad(lambda start: self.inner_loss(x, start, noise))(zeros)
         r: Tensor = -self.scale * gradient
@@ -72,7 +72,9 @@ class VGON(LatentModule):
 
     def inner_loss(self, x: Items, start: Float[Tensor, "batch origin"], noise: Tensor | None) -> Float[Tensor, ""]:
         """The loss of a pass from `start`, summed over the items."""
-        posterior, z, likelihood, prior = self._from(start, noise)
+        # Running statistics are those of the second pass only.
+        with copied_buffers(self.get_submodule("decoder")):
+            posterior, z, likelihood, prior = self._from(start, noise)
         rate = latent_rate(posterior, prior, z).sum(1)
         return (self.inner_beta * rate - likelihood.log_prob(full_precision(x))).sum()
 

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from vaescope.checks import finite_number
 from vaescope.data.arrays import from_array
-from vaescope.data.dataset import Dataset
+from vaescope.data.dataset import Dataset, check_complete
 from vaescope.errors import DataError
 from vaescope.likelihoods import GaussianDistribution
 from vaescope.models.architecture import check_latents
 from vaescope.models.latent_model import ForwardPass, Items, LatentModel, Noise
 from vaescope.numerics import linear
 from vaescope.numerics.distributions import DiagonalGaussian
-from vaescope.numerics.moments import Moments
+from vaescope.numerics.moments import RunningMoments
 from vaescope.priors import Standard
 
 CHUNK_ITEMS = 1024
@@ -69,16 +69,22 @@ class Linear(nn.Module, LatentModel):
             beta: Weight of the KL divergence.
         """
         data = x if isinstance(x, Dataset) else from_array(x)
+        check_complete(data, "Linear.fit")
         check_latents(latents, data.shape)
         beta = finite_number("beta", beta, above=0)
         gamma = None if gamma is None else finite_number("gamma", gamma, above=0)
-        moments = Moments.over(_rows(x, data))
+        moments = RunningMoments.over(_rows(x, data))
         eigenvalues, directions = _principal(moments, data.name)
         if gamma is None:
             gamma = _best_gamma(eigenvalues, latents, beta, data.name)
         kept = eigenvalues[:latents].clone()
         loadings = directions[:, :latents] * linear.optimal_spectrum(kept, gamma, beta).sqrt()
         return cls(loadings, moments.mean.reshape(data.shape), kept, gamma, beta)
+
+    @property
+    def item_shape(self) -> tuple[int, ...]:
+        """The shape of an item."""
+        return tuple(self.offset.shape)
 
     @property
     def active(self) -> Bool[Tensor, "latents"]:
@@ -121,7 +127,7 @@ def _rows(x: object, data: Dataset) -> Iterator[Tensor]:
             yield chunk.flatten(1)
 
 
-def _principal(moments: Moments, name: str) -> tuple[Tensor, Tensor]:
+def _principal(moments: RunningMoments, name: str) -> tuple[Tensor, Tensor]:
     """Eigenvalues of the covariance of the empirical distribution, largest first, and their unit vectors.
 
     Eigenvalues within rounding of zero become zero. The largest entry of each vector is positive, so that the sign

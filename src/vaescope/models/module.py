@@ -12,8 +12,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.data.conditions import checked_condition
+from vaescope.data.dataset import Missing
+from vaescope.data.pixel_scale import UNIT_SCALE, PixelScale
 from vaescope.likelihoods.likelihood import Likelihood, LikelihoodModule
-from vaescope.models.latent_model import LatentModel
+from vaescope.likelihoods.units import ItemUnits, item_units
+from vaescope.models.latent_model import Items, LatentModel
 from vaescope.nets.net import Decoder, Encoder, Net, Shape
 from vaescope.numerics.distributions import DiagonalGaussian, Distribution
 from vaescope.posteriors.posterior import Posterior, PosteriorHead
@@ -28,6 +31,7 @@ class Parts:
 
     Attributes:
         condition_width: Number of columns of the condition; 0 for an unconditional model.
+        standardise, missing: How the model takes items, as in `Dataset`.
     """
 
     net: Net
@@ -35,14 +39,43 @@ class Parts:
     prior: Prior
     likelihood: Likelihood
     condition_width: int = 0
+    standardise: bool = False
+    missing: Missing | None = None
 
 
-class LatentModule(nn.Module, LatentModel):
-    """A `LatentModel` as a torch module made of an encoder, a posterior, a prior, a decoder and a likelihood.
+class TrainableModel(nn.Module, LatentModel):
+    """A `LatentModel` as a torch module that can be trained and kept as a run.
 
-    A subclass is built from `(shape, latents, parts)` and its options, and implements `encode` and `forward`. A model
-    without an encoder has None in its place; a deterministic posterior has no noise and no prior. A model that decodes
-    in another way implements `LatentModel`.
+    Attributes:
+        nests: Whether a model with n latents runs exactly inside a wider one.
+        item_shape: The shape of an item.
+        units: From the units of the data to those inside of the model, and back; None if they are the same.
+        pixel_scale: The scale of the images that it was trained on. Its own methods take and give pixels in [0, 1]; the
+            functions of `vaescope.encoding` and the methods of a run, pixels in this scale.
+    """
+
+    nests: ClassVar[bool] = True
+
+    item_shape: tuple[int, ...]
+    pixel_scale: PixelScale = UNIT_SCALE
+    units: ItemUnits | None
+
+    @property
+    def missing(self) -> Missing | None:
+        """'mask' if the model takes NaNs as missing values."""
+        return None if self.units is None else self.units.missing
+
+    def inside(self, x: Items) -> Items:
+        """Items as the encoder takes them: in the units and in the precision of the model."""
+        return x if self.units is None else self.units.inside(x).to(self.latent_mask.dtype)
+
+
+class LatentModule(TrainableModel):
+    """A trainable model made of an encoder, a posterior, a prior, a decoder and a likelihood.
+
+    A subclass is built from `(shape, latents, parts)` and its options, and implements `encode`, which passes items
+    through `inside`, and `forward`. A model without an encoder has None in its place; a deterministic posterior has no
+    noise and no prior. A model that decodes in another way implements `LatentModel`.
 
     Attributes:
         conditioned_decoder: Whether the decoder takes the condition before z; default: z alone.
@@ -70,6 +103,7 @@ class LatentModule(nn.Module, LatentModel):
         The default noise is one stream, 'posterior', with a column for each latent.
         """
         super().__init__()
+        self.item_shape = tuple(shape)
         self.condition_width = parts.condition_width
         deterministic = parts.posterior.deterministic
         # The order of these modules is the order of the parameters in every saved training state.
@@ -78,6 +112,7 @@ class LatentModule(nn.Module, LatentModel):
         self.prior = None if deterministic else parts.prior.module(latents, self.condition_width)
         self.decoder: Decoder = parts.net.decoder(self.decoder_condition_width + latents, shape)
         self.likelihood: LikelihoodModule = parts.likelihood.module(shape)
+        self.units = item_units(self.item_shape, parts.standardise, parts.missing)
         if noise is None:
             noise = {} if deterministic else {"posterior": latents}
         self.noise = dict(noise)
@@ -90,7 +125,8 @@ class LatentModule(nn.Module, LatentModel):
         z = z.to(self.latent_mask.dtype)
         # The condition comes first, so that z can grow.
         inputs = torch.cat([self.given(condition), z], 1) if self.conditioned_decoder else z
-        return self.likelihood(self.decoder(inputs))
+        found = self.likelihood(self.decoder(inputs))
+        return found if self.units is None else self.units(found)
 
     @property
     def decoder_condition_width(self) -> int:
@@ -114,13 +150,40 @@ def gaussian_prior(model: LatentModel, condition: Tensor | None = None) -> Diago
     return prior if isinstance(prior, DiagonalGaussian) else None
 
 
+def has_mode(module: nn.Module) -> bool:
+    """Whether it has a mode; what TorchScript has frozen has none."""
+    return hasattr(module, "training")
+
+
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards every submodule returns to its mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    """Evaluation mode inside the block; afterwards every submodule returns to its mode.
+
+    Modes are set without `eval`, which may do more: adapters of weights merge them, exported programs refuse.
+    """
+    modes = [(module, module.training) for module in model.modules() if has_mode(module)]
     try:
+        for module, _ in modes:
+            module.training = False
         yield
     finally:
         for module, training in modes:
             module.training = training
+
+
+@contextmanager
+def copied_buffers(model: nn.Module) -> Iterator[None]:
+    """Copies of all buffers inside the block; afterwards every submodule has its own again, unchanged."""
+    owned = [
+        (module, name, buffer)
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+        if buffer is not None
+    ]
+    for module, name, buffer in owned:
+        module._buffers[name] = buffer.clone()
+    try:
+        yield
+    finally:
+        for module, name, buffer in owned:
+            module._buffers[name] = buffer

@@ -46,7 +46,7 @@ def pruned(
     small = architecture.build(shape, len(kept), seed=None)
     whole, wanted = model.state_dict(), small.state_dict()
     index = torch.tensor(kept, device=fill.device)
-    tensors = {name: _cut(value, wanted[name].shape, latents, index) for name, value in whole.items()}
+    tensors = {name: cut_to_kept(value, wanted[name].shape, latents, index) for name, value in whole.items()}
     tensors[f"{layer}.bias"] = _with_constants(whole[f"{layer}.weight"], whole[f"{layer}.bias"], kept, fill)
     small.to(whole[f"{layer}.bias"]).load_state_dict(tensors)
     return small.train(model.training), architecture
@@ -91,7 +91,7 @@ def _check_exact(model: LatentModule, architecture: Architecture, kept: tuple[in
         )
 
 
-def _cut(value: Tensor, wanted: tuple[int, ...], latents: int, kept: Tensor) -> Tensor:
+def cut_to_kept(value: Tensor, wanted: tuple[int, ...], latents: int, kept: Tensor) -> Tensor:
     """Remove dropped latents along every axis that is longer than in the small model.
 
     Entries that come before the latents, those of the decoder's condition, stay.

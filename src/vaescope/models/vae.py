@@ -34,9 +34,11 @@ class EncoderModel(LatentModule):
         features = encoder.features + (0 if joins_items else width)
         super().__init__(shape, latents, parts, encoder=encoder, features=features)
         self.joins_items = joins_items
+        self.preprocess = parts.likelihood.preprocess
 
     def encode(self, x: Items, condition: Tensor | None = None) -> Distribution:
         """q(z|x), or q(z|x, condition)."""
+        x = self.preprocess(self.inside(x))
         if self.condition is None:
             features = self.encoder(x)
         elif self.joins_items:

@@ -21,7 +21,7 @@ class Conv(Net):
     """Four convolutions of stride 2 and one hidden layer, mirrored by the decoder; any image size and channels.
 
     Odd sizes are padded with zeros below and on the right. Hidden vectors are images with the channels last, the
-    memory format that convolutions are fastest in.
+    fastest memory format for convolutions.
 
     Attributes:
         kernels: Kernel sizes of the encoder; the default is that of the code of the studies, the table has
@@ -48,10 +48,10 @@ class Conv(Net):
             raise ConfigurationError(f"kernels must be even, got {self.kernels}. Use 2 or 4.")
 
     def encoder(self, shape: Shape) -> ConvEncoder:
-        return ConvEncoder(self, _image(shape))
+        return ConvEncoder(self, image_shape("conv", shape))
 
     def decoder(self, inputs: int, shape: Shape) -> ConvDecoder:
-        return ConvDecoder(self, inputs, _image(shape))
+        return ConvDecoder(self, inputs, image_shape("conv", shape))
 
 
 class ConvEncoder(nn.Module):
@@ -66,7 +66,7 @@ class ConvEncoder(nn.Module):
             channels = filters
         self.features = net.hidden
         self.convolutions = nn.Sequential(*layers)
-        self.hidden = nn.Linear(channels * math.prod(_sizes(shape, len(net.channels))[-1]), net.hidden)
+        self.hidden = nn.Linear(channels * math.prod(halved_sizes(shape, len(net.channels))[-1]), net.hidden)
 
     def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch features"]:
         return torch.relu(self.hidden(self.convolutions(x).permute(0, 2, 3, 1).flatten(1)))
@@ -77,7 +77,7 @@ class ConvDecoder(nn.Module):
 
     def __init__(self, net: Conv, inputs: int, shape: tuple[int, int, int]) -> None:
         super().__init__()
-        sizes = _sizes(shape, len(net.channels))[::-1]
+        sizes = halved_sizes(shape, len(net.channels))[::-1]
         self.start = (*sizes[0], net.channels[-1])
         self.hidden = nn.Linear(inputs, net.hidden)
         self.spread = nn.Linear(net.hidden, math.prod(self.start))
@@ -95,16 +95,18 @@ class ConvDecoder(nn.Module):
         return output
 
 
-def _sizes(shape: tuple[int, int, int], halvings: int) -> list[tuple[int, int]]:
+def halved_sizes(shape: tuple[int, int, int], halvings: int) -> list[tuple[int, int]]:
+    """The height and width of an image and of each of its `halvings`, rounded up."""
     sizes = [shape[1:]]
     for _ in range(halvings):
         sizes.append((-(-sizes[-1][0] // 2), -(-sizes[-1][1] // 2)))
     return sizes
 
 
-def _image(shape: tuple[int, ...]) -> tuple[int, int, int]:
+def image_shape(net: str, shape: Shape) -> tuple[int, int, int]:
+    """The channels, height and width of an image, or an error that names the net."""
     if len(shape) != 3:
         raise ConfigurationError(
-            f"net 'conv' takes images (channels x height x width), got items of shape {shape}. Use net 'mlp'."
+            f"net {net!r} takes images (channels x height x width), got items of shape {shape}. Use net 'mlp'."
         )
     return shape[0], shape[1], shape[2]

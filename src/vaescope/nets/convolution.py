@@ -1,15 +1,17 @@
 """Convolutions of stride 2 that halve and double images, as library calls or as products of patches.
 
-On a CPU the library's convolution is fastest, except for a deconvolution to one channel, which it pads to many. On an
-accelerator, and most of all for an ensemble, one matrix product over gathered patches is faster than the grouped
-convolution that results from batching over weights. The linear maps `patches` and `overlap_add`, each the adjoint of
-the other, then come before or after the product.
+On a CPU the library's convolution is fastest, except for a deconvolution to one channel, which it pads to many. On a
+GPU, one matrix product over gathered patches is faster than the grouped convolution that results from batching over
+weights. The linear maps `patches` and `overlap_add`, each the adjoint of the other, then come before or after the
+product. They need a compiler: one model without it is faster in a block of `library_convolutions`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -17,17 +19,29 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+_library_on_gpu: ContextVar[bool] = ContextVar("library_on_gpu", default=False)
+
+
+@contextmanager
+def library_convolutions() -> Iterator[None]:
+    """Use the library's convolutions on a GPU, too, inside the block."""
+    token = _library_on_gpu.set(True)
+    try:
+        yield
+    finally:
+        _library_on_gpu.reset(token)
+
 
 def convolve(
     x: Float[Tensor, "batch channels height width"],
     weight: Float[Tensor, "filters channels kernel kernel"],
-    bias: Float[Tensor, "filters"],
+    bias: Float[Tensor, "filters"] | None,
 ) -> Float[Tensor, "batch filters half_height half_width"]:
     """Convolution of stride 2 with 'same' padding (sizes halve, rounded up); the kernel is even."""
     height, width = x.shape[-2:]
     if height % 2 or width % 2:
         x = F.pad(x, (0, width % 2, 0, height % 2))
-    if not x.is_cuda:
+    if not x.is_cuda or _library_on_gpu.get():
         return F.conv2d(x, weight, bias, stride=2, padding=weight.shape[-1] // 2 - 1)
     return convolve_patches(x, weight, bias)
 
@@ -35,30 +49,32 @@ def convolve(
 def deconvolve(
     x: Float[Tensor, "batch channels height width"],
     weight: Float[Tensor, "channels filters kernel kernel"],
-    bias: Float[Tensor, "filters"],
+    bias: Float[Tensor, "filters"] | None,
 ) -> Float[Tensor, "batch filters double_height double_width"]:
     """Transposed convolution of stride 2 that doubles the sizes; the kernel is even."""
-    if not x.is_cuda and weight.shape[1] > 1:
+    if _library_on_gpu.get() if x.is_cuda else weight.shape[1] > 1:
         return F.conv_transpose2d(x, weight, bias, stride=2, padding=weight.shape[-1] // 2 - 1)
     return deconvolve_patches(x, weight, bias)
 
 
-def convolve_patches(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def convolve_patches(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`convolve` of even sizes as one matrix product."""
     batch, channels, height, width = x.shape
     filters, _, kernel, _ = weight.shape
     rows = patches(x.permute(0, 2, 3, 1), kernel).reshape(-1, kernel * kernel * channels)
-    product = rows @ weight.permute(2, 3, 1, 0).reshape(-1, filters) + bias
+    product = rows @ weight.permute(2, 3, 1, 0).reshape(-1, filters)
+    product = product if bias is None else product + bias
     return product.reshape(batch, height // 2, width // 2, filters).permute(0, 3, 1, 2)
 
 
-def deconvolve_patches(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def deconvolve_patches(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`deconvolve` as one matrix product."""
     batch, channels, height, width = x.shape
     _, filters, kernel, _ = weight.shape
     rows = x.permute(0, 2, 3, 1).reshape(-1, channels) @ weight.permute(0, 2, 3, 1).reshape(channels, -1)
     columns = rows.reshape(batch, height, width, kernel * kernel * filters)
-    return (overlap_add(columns, kernel) + bias).permute(0, 3, 1, 2)
+    image = overlap_add(columns, kernel)
+    return (image if bias is None else image + bias).permute(0, 3, 1, 2)
 
 
 def patches(
@@ -148,10 +164,10 @@ _windows: Callable[[Tensor, int, bool], Tensor] = _Windows.apply
 class Convolution(nn.Module):
     """A layer of `convolve`."""
 
-    def __init__(self, channels: int, filters: int, kernel: int) -> None:
+    def __init__(self, channels: int, filters: int, kernel: int, bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(filters, channels, kernel, kernel))
-        self.bias = nn.Parameter(torch.zeros(filters))
+        self.bias = nn.Parameter(torch.zeros(filters)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return convolve(x, self.weight, self.bias)
@@ -160,10 +176,10 @@ class Convolution(nn.Module):
 class Deconvolution(nn.Module):
     """A layer of `deconvolve`, cropped to the size of the encoder's input at the same depth."""
 
-    def __init__(self, channels: int, filters: int, kernel: int, size: tuple[int, int]) -> None:
+    def __init__(self, channels: int, filters: int, kernel: int, size: tuple[int, int], bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(channels, filters, kernel, kernel))
-        self.bias = nn.Parameter(torch.zeros(filters))
+        self.bias = nn.Parameter(torch.zeros(filters)) if bias else None
         self.size = size
 
     def forward(self, x: Tensor) -> Tensor:

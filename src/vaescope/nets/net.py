@@ -49,7 +49,7 @@ class Net(Part, Protocol):
     Attributes:
         takes_vectors: Whether the encoder flattens an item, whatever its shape. A conditional model then appends the
             condition to the item; otherwise it appends the condition to the features.
-        convolutional: Whether the layers are convolutions, which need more steps before their codes settle.
+        convolutional: Whether the layers are convolutions, which need more steps until their codes are stable.
     """
 
     takes_vectors: ClassVar[bool] = False

@@ -1,1 +1,1 @@
-"""The one home of each formula: functions of tensors, no models, no disk, no hidden randomness."""
+"""Formulas as functions of tensors: no models, no files, no hidden randomness. Each formula is defined only here."""

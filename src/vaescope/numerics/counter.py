@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import torch
@@ -44,6 +45,12 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> Words:
     return first, second, third, fourth
 
 
+def float64_device(device: torch.device | str) -> torch.device:
+    """Where float64 numbers, those of this module too, are computed for a device: there, or on the CPU for 'mps'."""
+    device = torch.device(device)
+    return torch.device("cpu") if device.type == "mps" else device
+
+
 def stream_number(name: str) -> int:
     """A 32-bit number for a named stream of randomness."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
@@ -54,6 +61,22 @@ def derived_seed(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1
 
 
+@contextmanager
+def seeded(seed: int, name: str, device: torch.device) -> Iterator[None]:
+    """Seed torch's own generators inside the block, for modules that draw by themselves.
+
+    Afterwards their previous state is restored.
+    """
+    mps = torch.mps.get_rng_state() if device.type == "mps" else None
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(derived_seed(seed, name))
+        try:
+            yield
+        finally:
+            if mps is not None:
+                torch.mps.set_rng_state(mps)
+
+
 def _words(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) -> Words:
     device = seeds.device
     trailing = (1,) * (seeds.ndim + 2)
@@ -62,21 +85,21 @@ def _words(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) 
     row = rows.to(device).unsqueeze(-1)
     column = torch.arange(columns, device=device)
     number = torch.full((), stream_number(stream), dtype=torch.int64, device=device)
-    # Without the mask, the compiler takes the column for an index and multiplies it as int32 (torch 2.11, Triton).
+    # Without the mask, the compiler treats the column as an index and multiplies it as int32 (torch 2.11, Triton).
     return philox((column & _LOW, row, step, number), (seed & _LOW, (seed >> 32) & _LOW))
 
 
 def uniform(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) -> Draws:
     """Uniform numbers in [0, 1) with 53 random bits, float64, on the seeds' device."""
     first, second, _, _ = _words(seeds, stream, steps, rows, columns)
-    return _unit(first, second)
+    return unit_number(first, second)
 
 
 def normal(seeds: Members, stream: str, steps: Steps, rows: Rows, columns: int) -> Draws:
     """Standard normal numbers by Box and Muller, float64, on the seeds' device."""
     first, second, third, fourth = _words(seeds, stream, steps, rows, columns)
-    radius = torch.sqrt(-2 * torch.log1p(-_unit(first, second)))
-    return radius * torch.cos(2 * math.pi * _unit(third, fourth))
+    radius = torch.sqrt(-2 * torch.log1p(-unit_number(first, second)))
+    return radius * torch.cos(2 * math.pi * unit_number(third, fourth))
 
 
 def permutation(seeds: Members, stream: str, steps: Steps, items: int) -> Int[Tensor, "... items"]:
@@ -87,5 +110,6 @@ def permutation(seeds: Members, stream: str, steps: Steps, items: int) -> Int[Te
     return torch.argsort(keys, dim=-1, stable=True)
 
 
-def _unit(high: Tensor, low: Tensor) -> Tensor:
+def unit_number(high: Tensor, low: Tensor) -> Tensor:
+    """A double in [0, 1) from two words of 32 bits."""
     return ((high >> 5).to(torch.float64) * 2.0**26 + (low >> 6)) * 2.0**-53

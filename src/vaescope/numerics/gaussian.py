@@ -23,6 +23,23 @@ def log_density(x: Codes, mean: Parameters, log_variance: Parameters) -> Codes:
     return -0.5 * (LOG_TWO_PI + log_variance + (x - mean).square() * torch.exp(-log_variance))
 
 
+def pairwise_log_density(
+    x: Float[Tensor, "points latents"],
+    mean: Float[Tensor, "codes latents"],
+    log_variance: Float[Tensor, "codes latents"],
+) -> Float[Tensor, "points codes"]:
+    """log N(x_i; mean_k, variance_k) of each pair, summed over the coordinates, as a product of matrices.
+
+    The square is expanded, which needs double precision.
+    """
+    x, mean, log_variance = x.double(), mean.double(), log_variance.double()
+    precision = torch.exp(-log_variance)
+    of_codes = (LOG_TWO_PI + log_variance + mean.square() * precision).sum(-1)
+    left = torch.cat([x.square(), -2 * x], dim=-1)
+    right = torch.cat([precision, mean * precision], dim=-1)
+    return -0.5 * (of_codes + left @ right.T)
+
+
 def full_log_density(x: Codes, mean: Parameters, cholesky: Float[Tensor, "*#batch latents latents"]) -> Examples:
     """log N(x; mean, A A^T) with A the lower Cholesky factor (eq. 2.15)."""
     whitened = _solve(cholesky, x - mean)
@@ -39,16 +56,6 @@ def kl(mean: Codes, log_variance: Codes, other_mean: Parameters, other_log_varia
 def kl_to_standard(mean: Codes, log_variance: Codes) -> Codes:
     """KL(N(mean, variance) || N(0, 1)) of each coordinate (eq. 2.19, diagonal)."""
     return 0.5 * (torch.expm1(log_variance) - log_variance + mean.square())
-
-
-def full_kl(
-    mean: Codes, cholesky: Cholesky, other_mean: Parameters, other_cholesky: Float[Tensor, "*#batch latents latents"]
-) -> Examples:
-    """KL between two Gaussians given by their means and lower Cholesky factors (eq. 2.18)."""
-    ratio: Tensor = torch.linalg.solve_triangular(other_cholesky, cholesky, upper=False)
-    distance = _solve(other_cholesky, other_mean - mean).square().sum(-1)
-    log_ratio = _half_log_det(other_cholesky) - _half_log_det(cholesky)
-    return 0.5 * (ratio.square().sum((-2, -1)) + distance - mean.shape[-1]) + log_ratio
 
 
 def full_kl_to_standard(mean: Codes, cholesky: Cholesky) -> Examples:
@@ -70,11 +77,6 @@ def full_reparameterise(mean: Codes, cholesky: Cholesky, noise: Codes) -> Codes:
 def entropy(log_variance: Codes) -> Codes:
     """Differential entropy, in nats, of each coordinate of a diagonal Gaussian."""
     return 0.5 * (1 + LOG_TWO_PI + log_variance)
-
-
-def full_entropy(cholesky: Cholesky) -> Examples:
-    """Differential entropy, in nats, of N(., A A^T)."""
-    return 0.5 * cholesky.shape[-1] * (1 + LOG_TWO_PI) + _half_log_det(cholesky)
 
 
 def _solve(cholesky: Tensor, vector: Tensor) -> Tensor:

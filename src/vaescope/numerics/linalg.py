@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vaescope.numerics.moments import Moments
+from vaescope.numerics.moments import RunningMoments
 
 CHUNK_NUMBERS = 2**20
 
@@ -35,7 +35,7 @@ def shifted(rows: Float[Tensor, "items columns"], chunk: int | None = None) -> I
 
 def covariance(rows: Float[Tensor, "items columns"], chunk: int | None = None) -> Float[Tensor, "columns columns"]:
     """The unbiased covariance; exactly 0 in the rows and columns of constant columns."""
-    return Moments.over(shifted(rows, chunk)).covariance()
+    return RunningMoments.over(shifted(rows, chunk)).covariance()
 
 
 def centred_factor(rows: Float[Tensor, "items columns"], chunk: int | None = None) -> Float[Tensor, "_ columns"]:
@@ -43,7 +43,7 @@ def centred_factor(rows: Float[Tensor, "items columns"], chunk: int | None = Non
 
     R[:, subset] has the singular values of A[:, subset], and keeps the small ones that A'A would round away.
     """
-    mean = Moments.over(shifted(rows, chunk)).mean
+    mean = RunningMoments.over(shifted(rows, chunk)).mean
     factor = mean.new_zeros(0, rows.shape[1])
     for part in shifted(rows, chunk):
         factor = torch.linalg.qr(torch.cat([factor, part - mean]), mode="r").R
@@ -111,10 +111,23 @@ def dependent_columns(correlation: Float[Tensor, "columns columns"]) -> tuple[in
 
 @contextmanager
 def tf32_products(allowed: bool) -> Iterator[None]:
-    """Allow or forbid TF32 in float32 products on an accelerator inside the block; the previous setting returns."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
+    """Allow or forbid TF32 in float32 products and convolutions on a GPU in the block; the previous settings return."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32 = cudnn.allow_tf32 = allowed
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        matmul.allow_tf32, cudnn.allow_tf32 = before
+
+
+@contextmanager
+def repeatable_convolutions() -> Iterator[None]:
+    """Let cuDNN choose algorithms without timing them, and only those whose sums have one order, inside the block."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before

@@ -1,4 +1,4 @@
-"""What training minimises: named per-example terms and their weights."""
+"""Training objectives: named per-example terms and their weights."""
 
 from vaescope.objectives.aggregate import DIPI, DIPII, Decomposition
 from vaescope.objectives.objective import (

@@ -1,4 +1,4 @@
-"""Objectives that draw the aggregate posterior q(z) to the prior: its covariance (DIP-VAE), or all of it."""
+"""Objectives that match the aggregate posterior q(z) to the prior: its covariance (DIP-VAE), or all of it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DIP(ScheduledObjective):
         return Terms(values, {"reconstruction": 1.0, "rate": 1.0, **penalties})
 
     def covariance(self, posterior: Distribution) -> Float[Tensor, "latents latents"]:
-        """The covariance that is drawn to the identity."""
+        """The covariance that is compared with the identity."""
         centred = posterior.mean - posterior.mean.mean(0)
         of_means = centred.T @ centred / len(centred)
         if not self.of_samples:
@@ -110,8 +110,8 @@ class Decomposition(ScheduledObjective):
     Attributes:
         alpha: Weight of the divergence between the aggregate posterior and the prior.
         beta: Weight of the rate.
-        divergence: `mmd`: between the codes of the batch and as many codes from the prior, latent by latent, summed;
-            or `kl`: KL(p(z) || q(z)) at codes from the prior, with q(z) the mean over the batch.
+        divergence: `mmd`: between the codes of the batch and equally many codes from the prior, latent by latent,
+            summed; or `kl`: KL(p(z) || q(z)) at codes from the prior, with q(z) the mean over the batch.
     """
 
     alpha: float | Tensor = 1.0

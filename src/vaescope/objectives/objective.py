@@ -1,4 +1,6 @@
-"""Objectives: named terms for each example, whose weighted sum is the loss; the contract, and the base of ours."""
+"""Objectives: named terms for each example, whose weighted sum is the loss; the contract, and the base class of the
+built-in objectives.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Context:
         step: Number of steps done.
         items: Number of training items.
         mask: 1 for each latent in use.
-        noise: The noise streams that the objective asks for.
+        noise: The noise streams of the objective.
         critic: `critic(z, frozen)` gives the outputs of the objective's critic; with `frozen`, gradients do not reach
             the critic. None for an objective without a critic.
     """
@@ -48,18 +50,23 @@ class Terms:
     weights: dict[str, float | Tensor]
 
     @property
+    def per_example(self) -> Float[Tensor, "batch"]:
+        """The weighted sum of the terms of each example."""
+        return torch.stack([self.weights[name] * value for name, value in self.values.items()]).sum(0)
+
+    @property
     def loss(self) -> Float[Tensor, ""]:
         """The number that training minimises."""
-        return torch.stack([self.weights[name] * value for name, value in self.values.items()]).sum(0).mean()
+        return self.per_example.mean()
 
     def means(self) -> dict[str, Float[Tensor, ""]]:
-        """The batch mean of the loss and of every term, as kept in the history."""
+        """The batch mean of the loss and of every term, as recorded in the history."""
         return {"loss": self.loss, **{name: value.mean() for name, value in self.values.items()}}
 
 
 @runtime_checkable
 class Objective(Part, Protocol):
-    """What training minimises.
+    """A training objective.
 
     Fields that are numbers are its strengths: members of an ensemble may differ in them, and during training they are
     tensors. All other fields are the same for all members.
@@ -87,7 +94,7 @@ class ScheduledObjective(Objective):
 
     Attributes:
         warm_up: Steps over which the weight of every term but the reconstruction rises from 0 to its full value.
-        free_bits: Nats of the mean rate of each latent that cost nothing (Kingma et al., 2016, eq. 15).
+        free_bits: Nats of the mean rate of each latent that are not penalised (Kingma et al., 2016, eq. 15).
     """
 
     warm_up: float | Tensor = 0.0
@@ -126,7 +133,7 @@ class ScheduledObjective(Objective):
         return -result.likelihood.log_prob(x)
 
     def rate(self, result: ForwardPass, context: Context) -> Float[Tensor, "batch"]:
-        """KL(q(z|x) || p(z)) of each example, less the free bits; 0 for a deterministic code, which has no prior."""
+        """KL(q(z|x) || p(z)) of each example, minus the free bits; 0 for a deterministic code, which has no prior."""
         if result.prior is None:
             return torch.zeros_like(result.z[:, 0])
         rates = latent_rate(result.posterior, result.prior, result.z)
@@ -149,7 +156,7 @@ def strengths(objective: Objective) -> dict[str, float]:
 
 
 def form(objective: Objective) -> tuple[object, ...]:
-    """What members of an ensemble must share: the class of the objective and its fields that are not numbers."""
+    """The class of the objective and its fields that are not numbers, which members of an ensemble share."""
     numbers = strengths(objective)
     others = [field.name for field in dataclasses.fields(objective) if field.name not in numbers]
     return type(objective), *((name, getattr(objective, name)) for name in others)

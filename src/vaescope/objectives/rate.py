@@ -1,4 +1,4 @@
-"""Objectives that weigh the rate, hold it at a capacity, or reward the entropy of the posterior."""
+"""Objectives that weight the rate, keep it at a capacity, or reward the entropy of the posterior."""
 
 from __future__ import annotations
 

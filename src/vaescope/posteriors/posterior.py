@@ -98,8 +98,9 @@ class FullHead(nn.Module):
 class SquareLinear(nn.Module):
     """An affine map to a matrix of latents x latents, whose leading block belongs to a smaller model.
 
-    In one long row of outputs, the numbers of a smaller model would have other places. Initial weights have a variance
-    of the order of 1 / (features * latents), so that the variance of a row of the matrix depends little on its length.
+    In a flat row of outputs, the entries of a smaller model would be at other positions. Initial weights have a
+    variance of the order of 1 / (features * latents), so that the variance of a row of the matrix depends little on its
+    length.
     """
 
     def __init__(self, features: int, latents: int) -> None:

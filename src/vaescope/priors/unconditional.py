@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vaescope.checks import finite_number
-from vaescope.data.dataset import Dataset
+from vaescope.data.dataset import Dataset, check_complete
 from vaescope.errors import ConfigurationError, DataError, LatentError, quoted
 from vaescope.numerics.distributions import (
     DiagonalGaussian,
@@ -21,7 +21,7 @@ from vaescope.numerics.distributions import (
     log_normaliser,
     quantile_table,
 )
-from vaescope.numerics.moments import Moments
+from vaescope.numerics.moments import RunningMoments
 from vaescope.priors.prior import PRIORS, Prior, listed
 
 KINDS = ("isotropic", "fixed", "learned")
@@ -246,7 +246,7 @@ class Mixture(Prior):
 
 
 class MixturePrior(nn.Module):
-    """Has no parameters; holds the components, with N(0, 1) for latents that have no mean."""
+    """Has no parameters; holds the components, with N(0, 1) for latents without a mean."""
 
     means: Tensor
     log_variances: Tensor
@@ -280,7 +280,8 @@ def principal_log_variances(data: Dataset, latents: int) -> tuple[float, ...]:
     Mathieu uses the squared singular values of the centred data; they are the same up to a common factor, which has
     no effect on the prior.
     """
-    moments = Moments.over(chunk.flatten(1) for chunk in data.chunks(CHUNK_ITEMS))
+    check_complete(data, "principal_log_variances")
+    moments = RunningMoments.over(chunk.flatten(1) for chunk in data.chunks(CHUNK_ITEMS))
     values = torch.linalg.eigvalsh(moments.covariance(correction=0)).flip(0)
     directions = int((values > torch.finfo(values.dtype).eps * len(values) * values[0]).sum())
     if latents > directions:

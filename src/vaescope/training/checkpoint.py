@@ -21,7 +21,7 @@ from vaescope.training.optimisers import Slots
 CHECKSUM = "sha256"
 HEADER_START = 8  # bytes before the header, which give its length
 SLOT, BUFFER = "slot.", "buffer."
-REMEDY = "Restore it from a copy, or move it away: training starts again from what is left."
+REMEDY = "Restore it from a copy, or move it away: training restarts from the remaining files."
 
 
 @dataclass
@@ -31,7 +31,7 @@ class State:
     Attributes:
         step: Number of steps done.
         parameters: One vector for each member.
-        slots: The moments that the optimisers keep, by name.
+        slots: The moments of the optimisers, by name.
         buffers: The persistent buffers of the model, by name; empty for a model without any.
     """
 
@@ -47,6 +47,14 @@ class State:
         )
         return State(self.step, self.parameters.clone(), slots, buffers)
 
+    def of_member(self, member: int) -> State:
+        """The state of one member, as views that share its memory; the step counts are separate."""
+        one = slice(member, member + 1)
+        slots, buffers = (
+            {name: tensor[one] for name, tensor in tensors.items()} for tensors in (self.slots, self.buffers)
+        )
+        return State(self.step, self.parameters[one], slots, buffers)
+
     def restore(self, other: State) -> None:
         """Copy the values of another state into these tensors, which programs may hold."""
         self.step = other.step
@@ -54,11 +62,6 @@ class State:
         for mine, theirs in ((self.slots, other.slots), (self.buffers, other.buffers)):
             for name, tensor in mine.items():
                 tensor.copy_(theirs[name])
-
-
-def first_member(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Named tensors of the first of the stacked members."""
-    return {name: tensor[0] for name, tensor in tensors.items()}
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> str:
@@ -71,7 +74,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
 
 
 def _in_order(content: bytes) -> bytes:
-    """The file with its header in alphabetical order: safetensors writes notes in an order that changes by itself."""
+    """The file with its header in alphabetical order: safetensors writes notes in a varying order."""
     size = int.from_bytes(content[:HEADER_START], "little")
     header = json.loads(content[HEADER_START : HEADER_START + size])
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
@@ -82,7 +85,7 @@ def _in_order(content: bytes) -> bytes:
 def load_tensors(path: Path, checksum: str | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors and notes that `save_tensors` wrote, and verify their checksum.
 
-    If `checksum` is given, it must be that of the whole file, which tells the file from that of another run.
+    If `checksum` is given, it must be that of the whole file, which distinguishes the file from that of another run.
     """
     try:
         content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""All parameters of a model, and of its critic, as one vector: an optimiser step is then a handful of operations."""
+"""All parameters of a model, and of its critic, as one vector: an optimiser step then needs only a few operations."""
 
 from __future__ import annotations
 
@@ -96,8 +96,9 @@ class Layout:
 
 def persistent_buffers(model: nn.Module) -> dict[str, Tensor]:
     """The buffers that are part of the state of a model: those in its `state_dict`."""
-    parameters = {name for name, _ in model.named_parameters()}
-    return {name: value for name, value in model.state_dict().items() if name not in parameters}
+    # A tensor that two modules share has two names there, of which this is the first.
+    kept = model.state_dict().keys()
+    return {name: value for name, value in model.named_buffers() if name in kept}
 
 
 def corner(shape: tuple[int, ...]) -> tuple[slice, ...]:

@@ -1,4 +1,4 @@
-"""The polarised regime while it forms: variable types and correlations on a fixed probe set (Bonheme, section 6.5)."""
+"""The polarised regime during training: variable types and correlations on a fixed probe set (Bonheme, section 6.5)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 
 from vaescope.errors import CollapseWarning
-from vaescope.models import LatentModule
+from vaescope.models import TrainableModel
 from vaescope.models.module import evaluation_mode, gaussian_prior
-from vaescope.numerics import gaussian, linalg
+from vaescope.numerics import counter, gaussian, linalg
 from vaescope.numerics.polarised import (
     CollapseWatch,
     collapse_sentence,
@@ -26,20 +26,20 @@ from vaescope.numerics.polarised import (
 )
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import in_words
-from vaescope.training.batches import Batches, as_channels_last
-from vaescope.training.checkpoint import State, first_member
+from vaescope.training.batches import Batches
+from vaescope.training.checkpoint import State
 from vaescope.training.engines import captured
 from vaescope.training.ensemble import Ensemble
 from vaescope.training.plan import PRECISIONS, Member
 
 CHUNK_ITEMS = 256
-LETTERS = "amp"  # one letter a latent, in the order of VARIABLE_TYPES
+LETTERS = "amp"  # one letter per latent, in the order of VARIABLE_TYPES
 
 HistoryValue: TypeAlias = float | str | list[float]
 
 
 class Monitor:
-    """Measures the types of the latents on the same items every time, for the history.
+    """Measures the types of the latents on a fixed set of items, for the history.
 
     A model without a variance (a deterministic code) has no types.
     """
@@ -56,16 +56,18 @@ class Monitor:
     def probe(self, state: State) -> list[dict[str, HistoryValue]]:
         """For each member the counts of types, the type of each latent as a letter, rate, Delta_KL, correlations.
 
-        `correlations` is the lower triangle, row by row, of the correlation matrix of the mean representation
-        (figures 6.10 and 6.11); a constant latent correlates with nothing.
+        `rates` has the rate of each latent in nats, whose sum is `rate`. `correlations` is the lower triangle, row by
+        row, of the correlation matrix of the mean representation (figures 6.10 and 6.11); a constant latent correlates
+        with nothing.
         """
         with evaluation_mode(self.ensemble.model):
-            table = (self._replayed(state) if state.parameters.is_cuda else self._table(state)).cpu()
+            replayed = state.parameters.is_cuda and not self.ensemble.one_by_one
+            table = (self._replayed(state) if replayed else self._table(state)).cpu()
         latents = self.ensemble.latents
-        widths = (latents, 1, 1, latents * (latents - 1) // 2)
+        widths = (latents, latents, 1, 1, latents * (latents - 1) // 2)
         rows: list[dict[str, HistoryValue]] = []
         for position, (line, member) in enumerate(zip(table, self.members, strict=True)):
-            codes, (rate,), (approximation,), correlations = (part.tolist() for part in line.split(widths))
+            codes, rates, (rate,), (approximation,), correlations = (part.tolist() for part in line.split(widths))
             # Masked latents come after the member's own.
             types = "".join(LETTERS[int(code)] for code in codes[: member.latents])
             own = correlations[: member.latents * (member.latents - 1) // 2]
@@ -75,6 +77,7 @@ class Monitor:
                     **counts,
                     "types": types,
                     "rate": rate,
+                    "rates": [round(value, 4) for value in rates[: member.latents]],
                     "delta_kl": relative_error(rate, approximation),
                     "correlations": [round(value, 4) for value in own],
                     **_passive_correlation(own, types),
@@ -97,26 +100,23 @@ class Monitor:
             self._encode(state, torch.arange(start, min(start + CHUNK_ITEMS, self.items), device=device))
             for start in range(0, self.items, CHUNK_ITEMS)
         ]
-        return _observe(*(torch.cat(columns, dim=1) for columns in zip(*parts, strict=True)))
+        exact = counter.float64_device(device)
+        return _observe(*(torch.cat(columns, dim=1).to(exact) for columns in zip(*parts, strict=True)))
 
     def _encode(self, state: State, index: Tensor) -> tuple[Tensor, ...]:
         ensemble, computed = self.ensemble, PRECISIONS[self.ensemble.plan.precision].computed
-        x = as_channels_last(self.data.batch(index)).to(computed)
+        x = ensemble.given(ensemble.shared_items(self.data, index))
         condition = tuple(values.to(computed) for values in self.data.condition(index).values())
 
         def encode(vector: Tensor, buffers: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, ...]:
-            weights = ensemble.layout.unpack(vector.to(computed)).model
-            named = {**weights, **buffers, "latent_mask": mask.to(computed)}
+            parameters, held = ensemble.weights(vector).model, ensemble.held(buffers)
+            named = {**parameters, **held, "latent_mask": mask.to(computed)}
             found: tuple[Tensor, ...] = functional_call(
                 self._encoder, {f"model.{name}": value for name, value in named.items()}, (x, *condition)
             )
             return found
 
-        masks = ensemble.inputs.masks
-        if len(masks) > 1:
-            stacked: tuple[Tensor, ...] = vmap(encode)(state.parameters, state.buffers, masks)
-            return stacked
-        return tuple(part[None] for part in encode(state.parameters[0], first_member(state.buffers), masks[0]))
+        return ensemble.for_each_member(encode, state.parameters, state.buffers, ensemble.inputs.masks)
 
     def _warn_of_collapse(self, position: int, counts: Mapping[str, int], step: int) -> None:
         """One warning for each member, when collapse begins."""
@@ -131,7 +131,7 @@ class Monitor:
 class _Encoder(nn.Module):
     """The first half of a model, as a function of its parameters."""
 
-    def __init__(self, model: LatentModule) -> None:
+    def __init__(self, model: TrainableModel) -> None:
         super().__init__()
         self.model = model
 
@@ -150,7 +150,9 @@ def _observe(
     prior_mean: Float[Tensor, "members items latents"] | None = None,
     prior_variance: Float[Tensor, "members items latents"] | None = None,
 ) -> Float[Tensor, "members columns"]:
-    """For all members at once: the type of each latent, the rate, what the regime leaves of it, the correlations."""
+    """For all members at once: the type and the rate of each latent, the whole rate, its approximation in the regime,
+    the correlations.
+    """
     # A variance that underflowed to 0 has the logarithm of the smallest number above 0, and a rate that is finite.
     smallest = torch.finfo(variance.dtype).smallest_normal * torch.finfo(variance.dtype).eps
     mean, variance = mean.double(), variance.double()
@@ -164,12 +166,12 @@ def _observe(
         codes = prior_relative_type_codes(absolute, unit.mean(1), _moments(ratio), moved.square().mean(1))
     rate = gaussian.kl_to_standard(moved, ratio.clamp(min=smallest).log()).mean(1)
     approximation = regime_rate(rate, ratio.mean(1), moved.std(1, correction=0))
-    # Less the first item, a constant latent is exactly 0.
+    # Subtracting the first item makes a constant latent exactly 0.
     shifted = mean - mean[:, :1]
     centred = shifted - shifted.mean(1, keepdim=True)
     correlations = linalg.correlation_matrices(centred.mT @ centred)
     below = torch.tril_indices(mean.shape[2], mean.shape[2], offset=-1, device=mean.device)
-    columns = [codes, rate.sum(1, keepdim=True), approximation[:, None], correlations[:, below[0], below[1]]]
+    columns = [codes, rate, rate.sum(1, keepdim=True), approximation[:, None], correlations[:, below[0], below[1]]]
     return torch.cat(columns, dim=1)
 
 

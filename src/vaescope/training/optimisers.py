@@ -22,7 +22,7 @@ class Optimiser(Part, Protocol):
     """Updates the parameters of all members at once.
 
     Attributes:
-        slots: Names of the tensors that it keeps between steps, each of the size of the parameters and zero at first.
+        slots: Names of the tensors kept between steps, each of the size of the parameters and initially zero.
     """
 
     slots: ClassVar[tuple[str, ...]]
@@ -96,7 +96,7 @@ def apply(
     rate: Float[Tensor, "members 1"],
     block: int | None = None,
 ) -> None:
-    """One step, `block` parameters at a time, so that on a CPU the formula finds them in the cache; default: all."""
+    """One step, `block` parameters at a time, so that on a CPU they fit into the cache; default: all."""
     if block is None:
         optimiser.update(parameters, gradient, slots, step, rate)
         return
@@ -104,6 +104,38 @@ def apply(
         part = slice(start, start + block)
         moments = {name: slot[:, part] for name, slot in slots.items()}
         optimiser.update(parameters[:, part], gradient[:, part], moments, step, rate)
+
+
+def apply_fused(
+    optimiser: Optimiser,
+    parameters: Float[Tensor, "1 size"],
+    gradient: Float[Tensor, "1 size"],
+    slots: Slots,
+    step: Int[Tensor, ""],
+    rate: Float[Tensor, "1 1"],
+) -> None:
+    """`apply` for one member, in one kernel of torch where it has one: for Adam and AMSGrad in float32."""
+    kinds: tuple[type, ...] = (Adam, AMSGrad)  # a subclass may have another formula
+    if type(optimiser) not in kinds or parameters.dtype != torch.float32:
+        apply(optimiser, parameters, gradient, slots, step, rate)
+        return
+    assert isinstance(optimiser, Adam)
+    first, second, *largest = (slots[name][0] for name in optimiser.slots)
+    torch._fused_adam_(
+        [parameters[0]],
+        [gradient[0]],
+        [first],
+        [second],
+        largest,
+        [(step + 1).to(torch.float32)],
+        lr=rate[0, 0],
+        beta1=optimiser.beta1,
+        beta2=optimiser.beta2,
+        weight_decay=0.0,
+        eps=optimiser.epsilon,
+        amsgrad=bool(largest),
+        maximize=False,
+    )
 
 
 def _check(epsilon: float, **moments: float) -> None:

@@ -1,4 +1,4 @@
-"""What is trained and how: the plan that members share, and what differs between members."""
+"""Settings of training: the plan that members share, and the settings of each member."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from vaescope.checks import finite_number, is_whole, whole_number
 from vaescope.errors import ConfigurationError
-from vaescope.objectives import OBJECTIVES, Beta, Objective
+from vaescope.objectives import OBJECTIVES, Beta, Objective, form
 from vaescope.registry import lookup
 from vaescope.training.optimisers import OPTIMISERS, Adam, Optimiser
 
@@ -41,7 +41,7 @@ PRECISIONS: dict[str, Precision] = {
 
 @dataclass(frozen=True)
 class Member:
-    """One model of an ensemble: what may differ between members.
+    """One model of an ensemble: the settings that may differ between members.
 
     Attributes:
         latents: The number of latents.
@@ -65,7 +65,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all members of an ensemble share.
+    """The settings that all members of an ensemble share.
 
     Attributes:
         steps: Number of updates.
@@ -113,6 +113,25 @@ class Plan:
         """Whether held-out items are evaluated after this many steps."""
         return step == self.steps or step % self.evaluate_every == 0
 
+    def has_row(self, step: int, split: str) -> bool:
+        """Whether the history has a row of this split ('train', 'test' or 'probe') at a step where training stopped."""
+        due = {"test": self.evaluates_at, "probe": self.monitors_at}
+        return split not in due or due[split](step)
+
     def monitors_at(self, step: int) -> bool:
         """Whether the types of the latents are measured after this many steps."""
         return bool(self.monitor_every) and (step == self.steps or step % (self.monitor_every or 1) == 0)
+
+
+def check_members(members: tuple[Member, ...]) -> None:
+    """Raise an error unless there is at least one member and all share one form of objective."""
+    if not members:
+        raise ConfigurationError("an ensemble needs at least one member, got none.")
+    if len({form(member.objective) for member in members}) > 1:
+        kinds = {type(member.objective).__name__ for member in members}
+        # If the classes are equal, a field that is not a number differs; only their full text shows it.
+        names = sorted(kinds if len(kinds) > 1 else {str(member.objective) for member in members})
+        raise ConfigurationError(
+            "members of an ensemble must share one form of objective and differ in its strengths only, got "
+            f"{', '.join(names)}. Train them as separate ensembles."
+        )

@@ -5,26 +5,35 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 import torch
 from torch import Tensor, nn
 
 from vaescope.data.dataset import Dataset, Subset
-from vaescope.errors import ConfigurationError, DataError, NonFiniteError, RepetitionWarning
-from vaescope.memory import available_memory, check_memory, memory_shortage
-from vaescope.models import Architecture, LatentModule
+from vaescope.errors import ConfigurationError, NonFiniteError, RepetitionWarning
+from vaescope.likelihoods import FittedToItems
+from vaescope.likelihoods.units import large_scale, takes_any_scale
+from vaescope.memory import check_memory, memory_shortage
+from vaescope.models import AnyArchitecture, TrainableModel, likelihood_of
 from vaescope.models.architecture import check_fits, without_memory
 from vaescope.nets import initialise
-from vaescope.numerics.linalg import tf32_products
-from vaescope.objectives import form, in_words
+from vaescope.numerics.linalg import repeatable_convolutions, tf32_products
+from vaescope.numerics.moments import Spread
+from vaescope.objectives import in_words
 from vaescope.training.batches import Batches, BatchOrder
 from vaescope.training.checkpoint import State
-from vaescope.training.engines import Records, SingleEngine, StackedEngine
+from vaescope.training.compilation import choose_compilation
+from vaescope.training.device import check_precision, exceeds_memory, free_memory
+from vaescope.training.engines import Records, SingleEngine, StackedEngine, first_not_finite
 from vaescope.training.ensemble import CRITIC_OPTIMISER, Ensemble
 from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
 from vaescope.training.monitor import HistoryValue, Monitor
-from vaescope.training.plan import PRECISIONS, Member, Plan
+from vaescope.training.plan import PRECISIONS, Member, Plan, check_members
+from vaescope.training.trial import tried
 
+CHUNK = 4096  # items
+SHOWN_ITEMS = 8  # in a message
 INDEX_BYTES = 8  # of the position of an item
 
 
@@ -35,7 +44,7 @@ class HistoryRow:
     Attributes:
         member: Position of the member in its ensemble.
         step: Number of steps done.
-        split: 'train' (means since the row before), 'test' (held-out items) or 'probe' (types of the latents).
+        split: 'train' (means since the previous row), 'test' (held-out items) or 'probe' (types of the latents).
         values: The values by name.
     """
 
@@ -48,37 +57,49 @@ class HistoryRow:
 class Trainer:
     """Members, data, and the state of their training.
 
-    Training is a function of the plan and the seeds of the members: `advance` to the end at once, in pieces, or after
-    `load` of an earlier state gives the same numbers.
+    Training is a function of the plan and the seeds of the members: the numbers are the same for one `advance` to the
+    end, for several, or after `load` of an earlier state.
     """
 
     def __init__(
         self,
-        architecture: Architecture,
+        architecture: AnyArchitecture,
         members: Sequence[Member],
         plan: Plan,
         data: Dataset,
         held_out: Dataset | None = None,
         device: torch.device | str = "cpu",
         latents: int | None = None,
+        start: TrainableModel | None = None,
+        compile: bool | None = None,
+        planned_steps: int | None = None,
+        streamed: bool | None = None,
     ) -> None:
         """Prepare training.
 
         Args:
             architecture: The model that all members share.
-            members: What differs between members.
-            plan: What all members share in training.
+            members: The settings of each member.
+            plan: The settings that all members share.
             data: The training items.
             held_out: Items to evaluate on; default: none.
             device: The device to train on.
             latents: Width of the program, for members with more latents that `assign_slots` brings later; default:
                 the largest number of latents among `members`.
+            start: A model of the members' size, from whose weights and buffers they start; default: each starts from
+                the initial weights of its seed.
+            compile: Whether to compile the step on a GPU; default: where that pays back within the planned steps.
+            planned_steps: The number of steps that the program will run; default: that of the plan.
+            streamed: Whether the items of each step are read ahead and copied to the device; all numbers are the same.
+                Default: if all items need more than `MAX_RESIDENT_SHARE` of the free memory of an accelerator.
         """
+        self.start = start
         self.architecture, self.members, self.plan = architecture, tuple(members), plan
         check_members(self.members)
         self.device = torch.device(device)
-        self.data = _resident(data, self.device)
-        self.held_out = None if held_out is None else _resident(held_out.draw(plan.evaluation_items), self.device)
+        check_precision(plan, self.device)
+        streamed = exceeds_memory(data, self.device) if streamed is None else streamed
+        self.data = data if streamed or self.device.type == "cpu" else data.to(self.device)
         self._layouts: dict[int, Layout] = {}
         widest = max([member.latents for member in self.members] + [latents or 1])
         self._check_weights(self._layout(widest))
@@ -88,13 +109,20 @@ class Trainer:
         self.state = self._empty_state()
         for position, member in enumerate(self.members):
             self._fill_slot(position, member, None)
-        self.order = BatchOrder(self.ensemble.inputs.seeds, len(data), plan.batch)
-        probe = _resident((self.data if held_out is None else held_out).draw(plan.monitor_items), self.device)
-        self.monitor = Monitor(self.ensemble, self.members, Batches.of(probe, model, self.device))
-        self._evaluated = None if self.held_out is None else Batches.of(self.held_out, model, self.device)
-        engine = SingleEngine if len(self.members) == 1 and self.device.type == "cpu" else StackedEngine
-        self.engine: SingleEngine | StackedEngine = engine(
-            self.ensemble, Batches.of(self.data, model, self.device), self.order
+        self.order = BatchOrder(self.ensemble.inputs.seeds, len(data), plan.batch, self.device)
+        batches = Batches.of(self.data, model, self.device, streamed)
+        stacked = len(self.members) > 1 or self.device.type != "cpu"
+        self.ensemble = tried(self.ensemble, batches, self.state, stacked)
+        probe = (data if held_out is None else held_out).draw(plan.monitor_items)
+        self.monitor = Monitor(self.ensemble, self.members, Batches.of_few(probe, model, self.device))
+        self.held_out = None if held_out is None else held_out.draw(plan.evaluation_items)
+        self._evaluated = None if self.held_out is None else Batches.of_few(self.held_out, model, self.device)
+        steps, obstacle = planned_steps or plan.steps, self.ensemble.one_by_one
+        self.compilation = choose_compilation(self.device.type, len(self.members), steps, compile, obstacle)
+        self.engine: SingleEngine | StackedEngine = (
+            StackedEngine(self.ensemble, batches, self.order, self.compilation.compiled)
+            if stacked and not obstacle
+            else SingleEngine(self.ensemble, batches, self.order)
         )
 
     @property
@@ -115,14 +143,20 @@ class Trainer:
         self.state.restore(state)
 
     def assign_slots(self, members: Sequence[Member], states: Sequence[State | None]) -> None:
-        """Replace all members by others, each with its state; None starts a member from its initial weights.
+        """Replace all members, each with its state; None starts a member from its initial weights.
 
-        The compiled program stays in use.
+        The program is reused.
         """
         members, widest = tuple(members), self.ensemble.latents
         check_members((*self.members, *members))
         steps = {0 if state is None else state.step for state in states}
-        latents = max(member.latents for member in members)
+        sizes = {member.latents for member in members}
+        latents = max(sizes)
+        if not self.ensemble.model.nests and sizes != {widest}:
+            raise ConfigurationError(
+                f"new members must have {widest} latents, as models of a factory of other sizes share no program, got "
+                f"{', '.join(map(str, sorted(sizes)))}."
+            )
         if len(members) != len(self.members) or len(steps) != 1 or latents > widest:
             raise ConfigurationError(
                 f"new members must be {len(self.members)} with at most {widest} latents, all at one step, got "
@@ -140,6 +174,7 @@ class Trainer:
         if state is None:
             model, critic = self._build(member.latents, member.seed)
             critics = {} if critic is None else dict(critic.named_parameters())
+            model = model if self.start is None else self.start
             vector = layout.pack(Weights(dict(model.named_parameters()), critics))
             buffers = persistent_buffers(model)
         else:
@@ -161,7 +196,7 @@ class Trainer:
         stop = stop if until is None else min(stop, until)
         what = f"the steps of {len(self.members)} models with batches of {self.plan.batch} items"
         shortage = memory_shortage(what, "Choose a smaller batch or net, or train fewer models together.")
-        with shortage, tf32_products(PRECISIONS[self.plan.precision].tf32):
+        with shortage, tf32_products(PRECISIONS[self.plan.precision].tf32), repeatable_convolutions():
             try:
                 records = self._run(before, stop)
                 found = {"train": self._by_member({name: record.mean(0) for name, record in records.items()})}
@@ -183,17 +218,18 @@ class Trainer:
     def _by_member(self, means: dict[str, Tensor]) -> list[dict[str, HistoryValue]]:
         return [{name: float(mean[member]) for name, mean in means.items()} for member in range(len(self.members))]
 
-    def model(self, member: int = 0) -> LatentModule:
+    def model(self, member: int = 0) -> TrainableModel:
         """A member as a standalone model with its own number of latents, on the CPU."""
         own = self.architecture.build(self.data.shape, self.members[member].latents, seed=0)
+        own.pixel_scale = self.data.pixel_scale
         return self.load_into(own, member)
 
-    def load_into(self, model: LatentModule, member: int) -> LatentModule:
+    def load_into(self, model: TrainableModel, member: int) -> TrainableModel:
         """Copy the weights of a member into a model of its size, which stays on its device."""
         state = self.member_state(member)
         weights = self._layout(self.members[member].latents).unpack(state.parameters[0]).model
         buffers = {name: buffer[0] for name, buffer in state.buffers.items()}
-        model.to(state.parameters.dtype).load_state_dict({**weights, **buffers}, strict=True)
+        model.to(state.parameters.dtype).load_state_dict({**model.state_dict(), **weights, **buffers})
         return model.eval()
 
     def member_state(self, member: int) -> State:
@@ -210,14 +246,23 @@ class Trainer:
         }
         return State(self.state.step, crop(self.state.parameters), slots, buffers)
 
-    def _build(self, latents: int, seed: int) -> tuple[LatentModule, nn.Module | None]:
+    def _build(self, latents: int, seed: int) -> tuple[TrainableModel, nn.Module | None]:
         """A model, and the critic of its objective if it has one."""
         model = self.architecture.build(self.data.shape, latents, seed)
+        for module in model.modules():
+            if isinstance(module, FittedToItems):
+                module.fit_items(self._spread)
         critic = self.members[0].objective.critic(latents)
         if critic is not None:
             # Seeded under the name 'critic', so that the weights of the model are the same as without a critic.
             initialise(nn.ModuleDict({"critic": critic}), str(self.architecture.initialisation), seed)
         return model, critic
+
+    @cached_property
+    def _spread(self) -> Spread:
+        """Mean and variance of each dimension of the training items."""
+        spread_of = Spread.of if self.architecture.missing is None else Spread.of_known
+        return reduce(Spread.merge, (spread_of(chunk.flatten(1)) for chunk in self.data.chunks(CHUNK)))
 
     def _layout(self, latents: int) -> Layout:
         """Parameter layout of a standalone model with `latents` latents."""
@@ -233,7 +278,7 @@ class Trainer:
         names = (*layout.names, *(f"critic.{name}" for name in layout.critic_names))
         shapes, number = dict(zip(names, layout.shapes, strict=True)), PRECISIONS[self.plan.precision].kept.itemsize
         what = "a model in training" if len(self.members) == 1 else f"{len(self.members)} models in training, each"
-        check_fits(what, shapes, copies * number, _free_memory(self.device))
+        check_fits(what, shapes, copies * number, free_memory(self.device))
 
     def _slot_names(self, layout: Layout) -> list[str]:
         """The moments that the optimisers of the model and of its critic keep."""
@@ -246,10 +291,10 @@ class Trainer:
         steps, columns = min(plan.steps, plan.log_every), sum(self.ensemble.noise.values())
         needed = steps * len(self.members) * plan.batch * (INDEX_BYTES + number * columns)
         what = f"the noise of log_every={plan.log_every} steps with batches of {plan.batch} items"
-        check_memory(what, needed, "Choose a smaller log_every or batch.", _free_memory(self.device))
+        check_memory(what, needed, "Choose a smaller log_every or batch.", free_memory(self.device))
 
     def _empty_state(self) -> State:
-        """A state of the right shapes, to be filled slot by slot."""
+        """An empty state of the right shapes."""
         kept, members = PRECISIONS[self.plan.precision].kept, len(self.members)
         parameters = torch.zeros(members, self.ensemble.layout.size, dtype=kept, device=self.device)
         slots = {name: torch.zeros_like(parameters) for name in self._slot_names(self.ensemble.layout)}
@@ -257,17 +302,17 @@ class Trainer:
         return State(0, parameters, slots, {name: torch.stack([buffer] * members) for name, buffer in buffers})
 
     def _run(self, before: State, stop: int) -> Records:
-        """Do the steps up to `stop`; if their numbers are not finite, do them once more."""
+        """Run the steps up to `stop`; repeat them once if their numbers are not finite."""
         records = self.engine.run(self.state, stop)
-        once = _first_not_finite(records)
+        once = first_not_finite(records)
         if once is None:
             return records
         self.state.restore(before)
         again = self.engine.run(self.state, stop)
-        twice = _first_not_finite(again)
+        twice = first_not_finite(again)
         if twice is not None:
             raise self._broken(again, before, *twice)
-        # A model does the same from the same state, but for the rounding of a GPU: a single failure is the machine's.
+        # Repeated steps are equal up to rounding on a GPU, so a failure that occurs once is one of the machine.
         position, member, term = once
         warnings.warn(
             f"{term} became {float(records[term][position, member])} at step {before.step + position} of "
@@ -284,20 +329,24 @@ class Trainer:
         return f"the member with seed {who.seed}, {who.latents} latents, {strengths} and learning rate {rate}"
 
     def _broken(self, records: Records, before: State, position: int, member: int, term: str) -> NonFiniteError:
-        """The error that names the number; the state becomes that before its step."""
+        """The error that names the number; the state is restored to that before its step."""
         step = before.step + position
-        # The last good state: the same steps again, up to the one that broke.
+        # Repeat the steps up to the one that failed, to restore the last good state.
         self.state.restore(before)
         if position:
             self.engine.run(self.state, step)
         items = self.order.indices(range(step, step + 1))[0, member].cpu()
         items = self.data.index.cpu()[items] if isinstance(self.data, Subset) else items
+        advice = "Lower the learning rate, check these items, or use precision 'float64'."
+        likelihood = likelihood_of(self.architecture)
+        if not (self.data.is_image or self.architecture.standardise or likelihood is None):
+            scale = large_scale(self._spread) if takes_any_scale(likelihood) else ""
+            advice = f"{scale[:1].upper()}{scale[1:]}" or advice
         losses = records["loss"][max(0, position - 1) : position + 1, member].tolist()
         return NonFiniteError(
             f"{term} must stay finite, it became {float(records[term][position, member])} at step {step} of "
-            f"{self._words(member)}, on the items {items.tolist()}, where the loss was "
-            f"{' and then '.join(f'{loss:.4g}' for loss in losses)}. Lower the learning rate, check these items, or "
-            "use precision 'float64'.",
+            f"{self._words(member)}, on the items {_first_of(items.tolist())}, where the loss was "
+            f"{' and then '.join(f'{loss:.4g}' for loss in losses)}. {advice}",
             term=term,
             member=member,
             step=step,
@@ -305,46 +354,7 @@ class Trainer:
         )
 
 
-def _free_memory(device: torch.device) -> float:
-    """Bytes that the device has free, with those that torch keeps there for reuse."""
-    if device.type == "cpu":
-        return available_memory()
-    free, _ = torch.cuda.mem_get_info(device)
-    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-
-
-def _resident(data: Dataset, device: torch.device) -> Dataset:
-    """The data set in the memory of the device, from which every step takes its items."""
-    if device.type == "cpu":
-        return data
-    try:
-        return data.to(device)
-    except torch.OutOfMemoryError as error:
-        raise DataError(
-            f"{data.name}: {len(data)} items must fit into the memory of {device}, but they do not. "
-            "Train on fewer items, or on device 'cpu'."
-        ) from error
-
-
-def check_members(members: tuple[Member, ...]) -> None:
-    """Raise an error unless there is at least one member and all share one form of objective."""
-    if not members:
-        raise ConfigurationError("an ensemble needs at least one member, got none.")
-    if len({form(member.objective) for member in members}) > 1:
-        kinds = {type(member.objective).__name__ for member in members}
-        # Of one class, they differ in a field that is not a number; only their full text shows it.
-        names = sorted(kinds if len(kinds) > 1 else {str(member.objective) for member in members})
-        raise ConfigurationError(
-            "members of an ensemble must share one form of objective and differ in its strengths only, got "
-            f"{', '.join(names)}. Train them as separate ensembles."
-        )
-
-
-def _first_not_finite(records: Records) -> tuple[int, int, str] | None:
-    """The step (within the records), the member and the term of the first number that is not finite."""
-    names = [name for name in records if name != "loss"] + ["loss"]
-    broken = torch.stack([~torch.isfinite(records[name]) for name in names], dim=-1)
-    if not broken.any():
-        return None
-    position, member, term = (int(number) for number in broken.nonzero()[0])
-    return position, member, names[term]
+def _first_of(items: list[int]) -> str:
+    """The first of many items, for messages."""
+    shown = ", ".join(map(str, items[:SHOWN_ITEMS]))
+    return f"{shown}, ... ({len(items)} items)" if len(items) > SHOWN_ITEMS else shown
