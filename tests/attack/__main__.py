@@ -1,6 +1,6 @@
 """Attack vaescope with mutated files, kills and full disks: `python tests/attack --cases 10000`.
 
-Exit codes: 0 without a fault, 1 with one. `--case KIND:SEED` runs one case again and shows where it fails.
+Exit codes: 0 without faults, 1 with any. `--case KIND:SEED` runs one case again and shows where it fails.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import math
 import os
 import sys
 import tempfile
+import time
 
 from campaign import Report, attack, spread
 from cases import Case, run
+from corpus import memory
 from kinds import KINDS
 
 from vaescope.cli.output import print_rows
@@ -33,7 +35,7 @@ def main() -> int:
     if asked.case is not None:
         return repeat(asked.case)
     cases = spread(asked.kind or list(KINDS), asked.cases, asked.seed)
-    outcomes = []
+    outcomes, start = [], time.monotonic()
     with progress_bar("attack", len(cases)) as report:
         for outcome in attack(cases, asked.workers, asked.seconds):
             outcomes.append(outcome)
@@ -41,7 +43,8 @@ def main() -> int:
             report(len(outcomes), f"{faults} faults")
     found = Report(tuple(outcomes))
     if asked.json:
-        print(json.dumps({"cases": len(outcomes), "kinds": found.rows(), "faults": found.distinct()}, indent=1))
+        whole = {"cases": len(outcomes), "first_seed": asked.seed, "seconds": round(time.monotonic() - start)}
+        print(json.dumps({**whole, "kinds": found.rows(), "faults": found.distinct()}, indent=1))
     else:
         print_rows(found.rows(), title="cases")
         print_rows(found.distinct(), title="faults")
@@ -50,8 +53,8 @@ def main() -> int:
 
 
 def repeat(case: Case) -> int:
-    """Run one case in a new folder; its error, if there is one, is shown in full."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Run one case in a new folder; an error is shown in full."""
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         os.chdir(folder)
         content, _ = case.content()
         print(f"{case}: {len(content)} bytes, {content[:2000]!r}")

@@ -1,4 +1,4 @@
-"""Many cases in processes of their own: one that crashes or hangs is a fault of its case, and the others go on."""
+"""Runs many cases in separate processes: a crash or hang counts as a fault of its case, and the others continue."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from cases import CRASH, HANG, Case, Outcome, limits, run
+from corpus import memory
 from kinds import KINDS
 
-GRACE_SECONDS = 20.0  # beyond the limit of a case: code that no signal stops is killed
+GRACE_SECONDS = 20.0  # beyond the limit of a case: code that ignores signals is killed
 START_SECONDS = 120.0  # to load everything and to write a store
 CONTEXT = multiprocessing.get_context("spawn")
 
 
 def spread(kinds: Sequence[str], count: int, seed: int) -> list[Case]:
-    """So many cases, in rounds over the kinds."""
+    """`count` cases, in rounds over the kinds."""
     cases = (Case(kind, turn) for turn in itertools.count(seed) for kind in kinds if turn % KINDS[kind].every == 0)
     return list(itertools.islice(cases, count))
 
 
 @dataclass
 class Worker:
-    """A process that runs cases, and the case that it runs now."""
+    """A process that runs cases, and its current case."""
 
     process: SpawnProcess
     connection: Connection
@@ -48,14 +49,14 @@ class Worker:
         return cls(process, ours)
 
     def give(self, case: Case | None) -> None:
-        """Let it run a case next; None ends it."""
+        """Send it the next case; None ends the process."""
         self.case = case
         if case is not None:
             self.deadline = time.monotonic() + KINDS[case.kind].seconds + GRACE_SECONDS
         self.connection.send(case)
 
     def answer(self) -> Outcome | None:
-        """The outcome of its case, also if it died of it; None if it has only just started."""
+        """The outcome of its case, even if the process died; None if it has just started."""
         try:
             outcome: Outcome | None = self.connection.recv()
             return outcome
@@ -75,7 +76,7 @@ class Worker:
 
 
 def attack(cases: Iterable[Case], workers: int, seconds: float) -> Iterator[Outcome]:
-    """Run cases until there are no more, or for some seconds."""
+    """Run cases until none is left or the time is over."""
     waiting, end = iter(cases), time.monotonic() + seconds
     running = [Worker.start() for _ in range(workers)]
     try:
@@ -103,7 +104,7 @@ def attack(cases: Iterable[Case], workers: int, seconds: float) -> Iterator[Outc
 
 
 def _late(worker: Worker) -> Outcome | None:
-    """The outcome of a case that no signal stopped."""
+    """The outcome of a case that had to be killed."""
     if worker.case is None:
         raise SystemExit(f"a worker did not start within {START_SECONDS:g} s")
     words = f"over {KINDS[worker.case.kind].seconds:g} s, and no signal stopped it"
@@ -111,14 +112,14 @@ def _late(worker: Worker) -> Outcome | None:
 
 
 def _work(connection: Connection) -> None:
-    """Answer that it has started, then run case after case in a folder of its own."""
+    """Report the start, then run one case after another, each in its own folder."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         with Path(os.devnull).open("w") as silence:
             os.dup2(silence.fileno(), 1)
             os.dup2(silence.fileno(), 2)
         os.chdir(folder)
-        # A parent that is gone leaves no more cases.
+        # The parent has ended: there are no more cases.
         with limits(), suppress(EOFError, ConnectionError):
             connection.send(None)
             while (case := connection.recv()) is not None:
@@ -128,26 +129,27 @@ def _work(connection: Connection) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What a number of cases led to."""
+    """The outcomes of all cases."""
 
     outcomes: tuple[Outcome, ...]
 
     @property
     def faults(self) -> list[Outcome]:
-        """The outcomes that must not be."""
+        """The outcomes that are faults."""
         return [outcome for outcome in self.outcomes if outcome.fault is not None]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row for each kind: cases, how many were read and refused, and the number of each fault."""
+        """One row for each kind: cases, how many were read or refused, a count of each fault, the longest time."""
         found = []
         for kind in dict.fromkeys(outcome.case.kind for outcome in self.outcomes):
             own = [outcome for outcome in self.outcomes if outcome.case.kind == kind]
             ends = Counter(outcome.fault or ("refused" if outcome.refused else "accepted") for outcome in own)
-            found.append({"kind": kind, "cases": len(own), **dict(sorted(ends.items()))})
+            longest = round(max(outcome.seconds for outcome in own), 2)
+            found.append({"kind": kind, "cases": len(own), **dict(sorted(ends.items())), "longest_seconds": longest})
         return found
 
     def distinct(self) -> list[dict[str, object]]:
-        """One row for each fault, equal ones counted, with a case that shows it."""
+        """One row for each fault, equal ones counted, with a case that reproduces it."""
         places = Counter((outcome.fault, outcome.place) for outcome in self.faults)
         first = {(outcome.fault, outcome.place): outcome for outcome in reversed(self.faults)}
         return [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import resource
 import signal
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -18,12 +19,12 @@ from kinds import KINDS
 from vaescope.errors import VaescopeError
 from vaescope.runs import rows
 
-MAX_EXTRA_BYTES = 4 * 2**30  # of address space, more than the process has when it begins
+MAX_EXTRA_BYTES = 4 * 2**30  # of address space, on top of what the process has at the start
 TRACEBACK, HANG, MEMORY, CHANGE, CRASH = "traceback", "hang", "memory", "silent change", "crash"
 
 
 class Hang(BaseException):
-    """A case took too long; no handler of errors takes it for one."""
+    """A case took too long; handlers of `Exception` do not catch it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Case:
 
     @classmethod
     def parse(cls, text: str) -> Case:
-        """The case that `str` of it names."""
+        """The inverse of `str`."""
         kind, _, seed = text.rpartition(":")
         if kind not in KINDS or not seed.isdecimal():
             raise SystemExit(f"a case is KIND:SEED, with a kind among {', '.join(KINDS)}; got {text!r}")
@@ -58,6 +59,7 @@ class Outcome:
         fault: What went wrong, in a word; None if nothing did.
         words: The error or the change.
         place: Where it was raised; equal faults have one place.
+        seconds: How long it took.
     """
 
     case: Case
@@ -65,10 +67,17 @@ class Outcome:
     fault: str | None = None
     words: str = ""
     place: str = ""
+    seconds: float = 0.0
 
 
 def run(case: Case, *, show: bool = False) -> Outcome:
-    """Run a case in the current folder; `show` prints where an error was raised."""
+    """Run a case in the current folder; `show` prints the traceback of an error."""
+    start = time.monotonic()
+    outcome = _run(case, show)
+    return replace(outcome, seconds=time.monotonic() - start)
+
+
+def _run(case: Case, show: bool) -> Outcome:
     content, random = case.content()
     try:
         with time_limit(KINDS[case.kind].seconds):
@@ -87,7 +96,7 @@ def run(case: Case, *, show: bool = False) -> Outcome:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `Hang` inside the block after some seconds; a timer that was set before goes on after it."""
+    """Raise `Hang` inside the block after some seconds; an earlier timer is restored afterwards."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Hang(f"over {seconds:g} s")
@@ -104,9 +113,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def limits(extra: int = MAX_EXTRA_BYTES) -> Iterator[None]:
-    """Refuse memory beyond what the process has now and so many bytes more, where the system can.
+    """Limit memory to what the process has now plus `extra` bytes, where the system allows it.
 
-    What looks damaged is not looked at again after a pause: nothing else writes here.
+    Damaged files are not read again after a pause: nothing else writes here.
     """
     size = Path("/proc/self/statm")
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -122,7 +131,7 @@ def limits(extra: int = MAX_EXTRA_BYTES) -> Iterator[None]:
 
 
 def _place(error: BaseException) -> str:
-    """The last line of the library that the error passed, with the class of the error."""
+    """The class of the error and the innermost line of the library in its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/vaescope/" in frame.filename] or frames
     where = own[-1]

@@ -1,4 +1,4 @@
-"""What is attacked: small files of data of every kind, and a store that holds a run of every status.
+"""The files to attack: small data files of every kind, and a store that holds a run of every status.
 
 Everything is written into the current folder under fixed names, so that equal seeds mutate equal bytes.
 """
@@ -6,14 +6,20 @@ Everything is written into the current folder under fixed names, so that equal s
 from __future__ import annotations
 
 import io
+import json
+import shutil
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from PIL import Image
 
 import vaescope as vs
@@ -26,6 +32,7 @@ NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 STEPS = 30
 SEEDS = {"complete": 0, "other": 1, "interrupted": 2, "failed": 3}
 ENSEMBLE = (4, 5)
+MEMORY_BYTES = 2**29  # that attacked files may need
 
 SWEEP = b"""# A sweep over strengths
 [data]
@@ -62,6 +69,12 @@ NUMBERS = b"".join(b"%d;%d.5;-%d\n" % (row, row, row * row) for row in range(12)
 CODES = b"mean_0,mean_1,variance_0,variance_1,labels\n" + b"".join(
     b"0.%d,-1.%d,1.0,0.0%d,%d\n" % (row, row, row + 1, row % 2) for row in range(9)
 )
+
+
+def memory() -> Path | None:
+    """A folder of files in memory, which are written ten times faster than to a disk; None if there is none."""
+    folder = Path("/dev/shm")  # noqa: S108 - new folders with random names are made in it
+    return folder if folder.is_dir() and shutil.disk_usage(folder).free > MEMORY_BYTES else None
 
 
 def write_data() -> None:
@@ -107,7 +120,7 @@ def code_archives() -> list[bytes]:
 
 
 def pictures(form: str) -> list[bytes]:
-    """Small images of every mode that a format has."""
+    """Small images in every mode of a format."""
     generator = np.random.default_rng(3)
     pixels = generator.integers(0, 255, size=(12, 10, 4), dtype=np.uint8)
     images = [Image.fromarray(pixels[..., 0]), Image.fromarray(pixels[..., :3])]
@@ -128,6 +141,46 @@ def idx_files() -> list[bytes]:
     pixels = np.random.default_rng(4).integers(0, 255, size=(5, 4, 4), dtype=np.uint8)
     sizes = b"".join(size.to_bytes(4, "big") for size in pixels.shape)
     return [b"\x00\x00\x08\x03" + sizes + pixels.tobytes(), b"\x00\x00\x08\x01\x00\x00\x00\x05\x01\x02\x03\x04\x05"]
+
+
+def shards() -> list[bytes]:
+    """A tar archive of images with labels and factors."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for place, pixels in enumerate(np.random.default_rng(5).integers(0, 255, (4, 5, 5), np.uint8)):
+            members = {
+                "png": _written(Image.fromarray(pixels).save, "PNG"),
+                "cls": b"cat" if place % 2 else b"dog",
+                "json": json.dumps({"scale": place, "shape": "disk"}).encode(),
+            }
+            for suffix, member in members.items():
+                entry = tarfile.TarInfo(f"{place:03}.{suffix}")
+                entry.size = len(member)
+                archive.addfile(entry, io.BytesIO(member))
+    return [content.getvalue()]
+
+
+def tables() -> list[bytes]:
+    """Parquet files: numbers with a column of words, and images."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    generator = np.random.default_rng(6)
+    words = pa.table({"a": generator.normal(size=9), "b": np.arange(9), "kind": ["cat", "dog", "emu"] * 3})
+    images = pa.table({"image": [{"bytes": one, "path": None} for one in pictures("PNG")[:2]], "label": [0, 1]})
+    return [_written(partial(pq.write_table, table)) for table in (words, images)]
+
+
+def cell_files() -> list[bytes]:
+    """An .h5ad file of sparse counts, with another layer and a column of words."""
+    import anndata
+
+    counts = scipy.sparse.csr_matrix(np.random.default_rng(7).poisson(0.5, (8, 5)).astype(np.float32))
+    cells = anndata.AnnData(counts, layers={"counts": counts.copy()})
+    cells.obs["kind"] = ["cat", "dog"] * 4
+    with tempfile.TemporaryDirectory() as folder:
+        cells.write_h5ad(Path(folder, "cells.h5ad"))
+        return [Path(folder, "cells.h5ad").read_bytes()]
 
 
 def train(status: str, runs: Path = STORE) -> Run:
@@ -156,7 +209,7 @@ def train_seed(seed: int, runs: Path = STORE, learning_rate: float = 1e-2, check
 
 
 def train_if_free(seed: int) -> None:
-    """Train a run, unless another process trains it."""
+    """Train a run, unless another process is training it."""
     with suppress(BusyError):
         train_seed(seed)
 
@@ -229,7 +282,7 @@ def _interrupt(training: Callable[[], object]) -> None:
 
 
 def _written(write: Callable[..., object], *arguments: Any, **options: Any) -> bytes:
-    """What a function that takes a file first writes into it."""
+    """The bytes that a function writes to the file given as its first argument."""
     file = io.BytesIO()
     write(file, *arguments, **options)
     return file.getvalue()

@@ -1,7 +1,7 @@
 """Commands that are killed or that run out of space: nothing is half-written, and the same command then finishes.
 
-A command runs in a process of its own. It is killed at some file operation or some milliseconds after it, at a random
-time, or it may write no file beyond some size, or nothing at all from some file operation on.
+A command runs in a process of its own. It is killed at or shortly after a file operation or at a random time; or
+files may not exceed a size; or the disk is full from some file operation on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -30,6 +31,7 @@ from vaescope.data import Dataset
 from vaescope.errors import VaescopeError
 from vaescope.runs import Run, summary, table
 from vaescope.sizing import load_results
+from vaescope.sizing.store import load_checks
 from vaescope.studies import STUDIES, Cell, Findings, Measurement, Study, StudyContext
 from vaescope.sweeps.specification import Sweep
 
@@ -37,8 +39,13 @@ PREPARED, WORK, COUNT = Path("prepared"), Path("work"), "events.json"
 MAX_SECONDS = 120.0
 OPEN_EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree")
 WRITING = os.O_WRONLY | os.O_RDWR
-# Loaded once, in a process without threads from which those of all commands are forked.
-PRELOAD = ["kills", "vaescope.reporting.report", "vaescope.runs.exporting", "vaescope.sweeps.run", "vaescope.sizing"]
+# Loaded once, in a process without threads; the processes of all commands are forked from it. Packages of others are
+# those that commands import late, which takes longer than the commands.
+PRELOAD = [
+    *("kills", "vaescope.reporting.report", "vaescope.runs.exporting", "vaescope.sweeps.run", "vaescope.sizing"),
+    *("duckdb", "filelock", "joblib", "lightgbm", "plotly.io", "pydantic.type_adapter", "rich.progress", "rich.table"),
+    "torch._dynamo",
+]
 KILLED = (-signal.SIGKILL, -signal.SIGALRM)
 
 
@@ -60,20 +67,20 @@ class Interference:
 
     @classmethod
     def random(cls, random: Random, operations: int, seconds: float) -> Interference:
-        """Any of them, at a random moment of a command that has so many operations and takes so long."""
+        """A random disturbance at a random moment of a command with this many operations and this duration."""
         kind = random.choice(("kill at an operation",) * 3 + ("kill at a time", "file size", "disk full"))
         after = seconds * random.random() if kind == "kill at a time" else random.choice((0.0, 1e-4, 1e-3, 1e-2))
         return cls(kind, random.randint(1, operations), after, int(2 ** random.uniform(0, 22)))
 
     def begin(self) -> None:
-        """Let it happen to this process."""
+        """Apply it to this process."""
         if self.kind == "kill at a time":
             _die_after(self.seconds)
         elif self.kind == "file size":
             resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, resource.RLIM_INFINITY))
 
     def at(self, operation: int, opens: bool) -> None:
-        """Let it happen at a file operation, if it is the one."""
+        """Apply it if this is its file operation."""
         if self.kind == "kill at an operation" and operation == self.operation:
             _die_after(self.seconds)
         elif self.kind == "disk full" and opens and operation >= self.operation:
@@ -85,14 +92,15 @@ UNDISTURBED = Interference()
 
 @dataclass(frozen=True)
 class Command:
-    """A command that writes, and the files next to the runs that it writes."""
+    """A command that writes, the files next to the runs that it writes, and the status of the run that it deletes."""
 
     run: Callable[[Mapping[str, str]], None]
     files: tuple[str, ...] = ()
+    deletes: str = ""
 
 
 def _cli(*words: str) -> Callable[[Mapping[str, str]], None]:
-    """A command line, in which {complete} is the id of the complete run."""
+    """A command line, in which {complete} is the id of the complete run, {other} that of another one."""
 
     def run(ids: Mapping[str, str]) -> None:
         sys.argv = ["vaescope", *(word.format_map(ids) for word in words)]
@@ -118,16 +126,24 @@ def _reproduce(ids: Mapping[str, str]) -> None:
     _cli("reproduce", "small-figure1", "--device", "cpu")(ids)
 
 
+ELBOW = (
+    "--net mlp --set net.encoder_widths=[8] --set net.decoder_widths=[8] --device cpu --largest 3 --init 2 --seeds 1 "
+    "--period 20 --max-periods 2 --probe-items 50 --check --check-steps 20"
+)
 COMMANDS = {
     "fit": Command(lambda ids: _of_library(lambda: train_seed(10, checkpoint_seconds=0.0))),
     "sweep": Command(
         _cli("sweep", "sweep.toml", "--workers", "1", "--device", "cpu", "--csv", "sweep.csv"), ("sweep.csv",)
     ),
     "fondue": Command(lambda ids: _of_library(lambda: search(Path("searches")))),
+    "resume": Command(_cli("resume", "{complete}", "--steps", "60", "--device", "cpu")),
+    "elbow": Command(_cli("fondue", "data.npz", *shlex.split(ELBOW), "--plot", "curve.html"), ("curve.html",)),
+    "compare": Command(_cli("compare", "{complete}", "{other}", "--plot", "similarities.html"), ("similarities.html",)),
     "report": Command(_cli("report", "{complete}", "-o", "report.html"), ("report.html",)),
     "prune": Command(_cli("prune", "{complete}", "--keep", "0,1")),
     "export": Command(_cli("export", "{complete}", "-o", "onnx"), ("onnx/encoder.onnx", "onnx/decoder.onnx")),
     "runs": Command(_cli("runs", "--csv", "table.csv", "--parquet", "table.parquet"), ("table.csv", "table.parquet")),
+    "delete": Command(_cli("runs", "delete", "{other}", "--yes"), deletes="other"),
     "reproduce": Command(
         _reproduce, ("studies/small-figure1.html", "studies/small-figure1.csv", "studies/small-figure1.json")
     ),
@@ -168,7 +184,7 @@ def execute(command: str, folder: Path, interference: Interference) -> Ended:
 
 
 def _read_all(descriptor: int) -> str:
-    """What is written into a pipe until nobody has it open any more."""
+    """Everything that is written into a pipe until its last writer closes it."""
     chunks = []
     while chunk := os.read(descriptor, 2**16):
         chunks.append(chunk)
@@ -176,7 +192,7 @@ def _read_all(descriptor: int) -> str:
 
 
 def _run(command: str, folder: Path, interference: Interference, ids: dict[str, str], output: Connection) -> None:
-    """Run a command in this new process, and count its file operations."""
+    """Run a command in this new process and count its file operations."""
     done = [0]
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
@@ -206,7 +222,7 @@ def _writes(arguments: tuple[object, ...]) -> bool:
 
 
 def _of_library(call: Callable[[], object]) -> None:
-    """A call of the library with the exit code that a command line would have."""
+    """Call the library; returns the exit code that a command line would have."""
     try:
         call()
     except VaescopeError as error:
@@ -217,13 +233,13 @@ def _of_library(call: Callable[[], object]) -> None:
 def _die_after(seconds: float) -> None:
     if seconds == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    # Nobody handles the signal of the timer, which kills like any other.
+    # The signal of the timer has no handler, so it kills the process.
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 @cache
 def prepared() -> Mapping[str, str]:
-    """The ids of the runs of a folder in which every command has run once: its outputs are those to lose."""
+    """Run every command once in a folder, so that there are outputs to lose; returns the ids of the runs."""
     PREPARED.mkdir()
     here = Path.cwd()
     os.chdir(PREPARED)
@@ -236,7 +252,7 @@ def prepared() -> Mapping[str, str]:
 
 @cache
 def reference(command: str) -> tuple[Ended, dict[str, object], dict[str, bytes]]:
-    """How a command ends that nothing disturbs, the numbers that it leaves behind, and its files."""
+    """The exit of an undisturbed command, the numbers that it leaves, and its files."""
     prepared()
     folder = Path("reference") / command
     shutil.copytree(PREPARED, folder / WORK)
@@ -247,7 +263,7 @@ def reference(command: str) -> tuple[Ended, dict[str, object], dict[str, bytes]]
 
 
 def check_disturbed(command: str, random: Random) -> str | None:
-    """Disturb a command, then run it again; what is wrong, or None."""
+    """Disturb a command, then run it again; returns what is wrong, or None."""
     undisturbed, expected, files = reference(command)
     folder = Path("disturbed") / WORK
     shutil.rmtree(folder.parent, ignore_errors=True)
@@ -261,8 +277,9 @@ def check_disturbed(command: str, random: Random) -> str | None:
     ended = execute(command, folder, interference)
     wrong = wrong_after(command, ended, folder, old, files, runs)
     if wrong is None:
+        code = 2 if _deleted(command, folder) else 0  # a run cannot be deleted twice
         again = execute(command, folder, UNDISTURBED)
-        if again.code != 0:
+        if again.code != code:
             wrong = f"the same command ends with {again.code}: {again.printed[-300:]}"
         elif numbers(folder) != expected:
             wrong = "the same command leaves other numbers"
@@ -279,7 +296,7 @@ def wrong_after(
     new: Mapping[str, bytes],
     runs: Mapping[str, bytes],
 ) -> str | None:
-    """What is wrong with what a disturbed command left behind, or None."""
+    """What is wrong with the files of a disturbed command, or None."""
     if ended.code not in (0, 2, *KILLED) or "Traceback" in ended.printed:
         return f"it ended with {ended.code}: {ended.printed[-300:]}"
     for name, content in outputs(command, folder).items():
@@ -288,8 +305,10 @@ def wrong_after(
     for name in old:
         if not (folder / name).exists():
             return f"the old {name} is gone"
-    left = contents(folder / STORE)
-    changed = [name for name, content in runs.items() if left.get(name) != content]
+    left, deleted = contents(folder / STORE), _deleted(command, folder)
+    changed = [
+        name for name, content in runs.items() if name.partition("/")[0] != deleted and left.get(name) != content
+    ]
     if changed:
         return f"files of other runs changed: {', '.join(changed)}"
     try:
@@ -299,8 +318,14 @@ def wrong_after(
     return None
 
 
+def _deleted(command: str, folder: Path) -> str | None:
+    """The id of the run that a command deletes, once it is gone."""
+    identity = prepared().get(COMMANDS[command].deletes)
+    return identity if identity and not (folder / STORE / identity).exists() else None
+
+
 def _is_whole(content: bytes, new: bytes) -> bool:
-    """Whether a file is what an undisturbed command writes, up to the digits of times and random names."""
+    """Whether a file is what an undisturbed command writes, apart from times and random names."""
     return len(content) > 0.9 * len(new) and content[-8:] == new[-8:]
 
 
@@ -318,7 +343,7 @@ def contents(store: Path) -> dict[str, bytes]:
 
 
 def numbers(folder: Path) -> dict[str, object]:
-    """The weights and the histories of all finished runs in a folder, and the answers of its searches."""
+    """The weights and the histories of all finished runs in a folder, and the answers of its searches and checks."""
     found: dict[str, object] = {}
     for path in sorted(folder.glob("*/*/run.json")):
         run = Run.open(path.parent)
@@ -327,7 +352,7 @@ def numbers(folder: Path) -> dict[str, object]:
             found[run.id] = weights, run.history
     for folder_of_searches in (STORE, Path("searches")):
         for one in load_results(folder / folder_of_searches):
-            # Models that are still missing train in other groups, which rounds differently.
-            looks = [(look["value"], look["seed"], f"{look['gap']:.3g}") for look in one["looks"]]
-            found[f"{folder_of_searches} {one['gap']}"] = one["seeds"], looks
+            found[f"{folder_of_searches} {one['gap']}"] = one["seeds"], one["looks"]
+        for one in load_checks(folder / folder_of_searches):
+            found[f"{folder_of_searches} elbow"] = one["points"]
     return found

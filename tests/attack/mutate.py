@@ -64,13 +64,13 @@ EDGE_VALUES: tuple[Any, ...] = (
 
 
 def flip_bit(content: bytes, random: Random) -> bytes:
-    """One bit turned over."""
+    """One bit flipped."""
     place = _place(content, random)
     return _replaced(content, place, place + 1, bytes([_byte(content, place) ^ 1 << random.randrange(8)]))
 
 
 def set_byte(content: bytes, random: Random) -> bytes:
-    """One byte at the edge of what a byte may be."""
+    """One byte set to an extreme value."""
     place = _place(content, random)
     return _replaced(content, place, place + 1, bytes([random.choice(EDGE_BYTES)]))
 
@@ -86,13 +86,13 @@ def remove(content: bytes, random: Random) -> bytes:
 
 
 def repeat(content: bytes, random: Random) -> bytes:
-    """Some bytes twice or many times."""
+    """Some bytes repeated."""
     start, stop = _span(content, random)
     return _replaced(content, start, stop, content[start:stop] * random.choice((2, 3, 50)))
 
 
 def fill(content: bytes, random: Random) -> bytes:
-    """Some bytes all the same, or random, as of a disk that lost a block."""
+    """Some bytes set to one value or random, like a lost block of a disk."""
     start, stop = _span(content, random)
     lost = bytes([random.choice(EDGE_BYTES)]) * (stop - start)
     return _replaced(content, start, stop, random.choice((lost, random.randbytes(stop - start))))
@@ -226,13 +226,16 @@ def mutate_npz(content: bytes, random: Random) -> bytes:
     kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)
     with zipfile.ZipFile(written, "w", random.choice(kinds)) as archive:
         for one, array in arrays.items():
-            archive.writestr(one, array)
+            # Without the current time, which would make the same case differ from one second to the next.
+            member = zipfile.ZipInfo(one)
+            member.compress_type = archive.compression
+            archive.writestr(member, array)
     archived = written.getvalue()
     return mutate_bytes(archived, random) if random.random() < 0.4 else archived
 
 
 def mutate_png(content: bytes, random: Random) -> bytes:
-    """An edit of bytes, or of a chunk whose checksum is then made to fit."""
+    """An edit of bytes, or of a chunk, whose checksum is then corrected."""
     if random.random() < 0.4:
         return mutate_bytes(content, random)
     chunks, place = [], 8
@@ -252,7 +255,7 @@ def mutate_png(content: bytes, random: Random) -> bytes:
 
 
 def mutate_safetensors(content: bytes, random: Random) -> bytes:
-    """An edit of bytes, or of the JSON that names the tensors, with the length that fits it."""
+    """An edit of bytes, or of the JSON header with a matching length."""
     if random.random() < 0.5:
         return mutate_bytes(content, random)
     (length,) = struct.unpack_from("<Q", content)
@@ -344,7 +347,7 @@ def _edited(content: bytes, random: Random, edits: tuple[Mutation, ...]) -> byte
 
 
 def _place(content: bytes, random: Random) -> int:
-    """A position; headers, which are at the beginning, are met more often."""
+    """A position; more often in the header, at the beginning."""
     return random.randrange(max(1, min(len(content), random.choice((16, 256, len(content), len(content))))))
 
 

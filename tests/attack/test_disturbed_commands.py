@@ -1,11 +1,10 @@
-"""Commands that are killed, or run out of space, lose nothing; the same command then ends with the same numbers."""
+"""Commands that are killed or run out of space lose nothing; repeated, they end with the same numbers."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -24,19 +23,27 @@ from kills import (
     wrong_after,
 )
 
+pytestmark = pytest.mark.usefixtures("attacked_folder")
+
 # The first seeds of each command; `make attack` has more.
-TIMES = {"fit": 2, "fondue": 2, "report": 2, "prune": 2, "runs": 3, "sweep": 1, "export": 0, "reproduce": 0}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("kills"))
-        yield
+TIMES = {
+    "fit": 2,
+    "fondue": 2,
+    "report": 2,
+    "prune": 2,
+    "runs": 3,
+    "delete": 2,
+    "sweep": 1,
+    "resume": 1,
+    "elbow": 1,
+    "compare": 0,
+    "export": 0,
+    "reproduce": 0,
+}
 
 
 @pytest.mark.parametrize(("command", "seed"), [(name, seed) for name in COMMANDS for seed in range(TIMES[name])])
-def test_a_disturbed_command_loses_nothing_and_ends_equally_when_repeated(command: str, seed: int) -> None:
+def test_a_disturbed_command_loses_nothing_and_gives_equal_results_when_repeated(command: str, seed: int) -> None:
     assert check_disturbed(command, Random(f"disturbed-{command}:{seed}")) is None
 
 

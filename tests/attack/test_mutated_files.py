@@ -16,9 +16,8 @@ CASES = 200
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, limits():
-        patch.chdir(tmp_path_factory.mktemp("attack"))
+def _limits(attacked_folder: None) -> Iterator[None]:
+    with limits():
         yield
 
 

@@ -1,7 +1,7 @@
 """A store under any sequence of training, interrupting, damaging, listing, pruning and moving.
 
-Undamaged runs are always listed and open with the weights of an undisturbed run; damaged ones are named, or show the
-numbers of before.
+Undamaged runs are always listed and open with the weights of an undisturbed run; damaged ones are named or show the
+same numbers as before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from corpus import interrupted_after, train_if_free, train_seed, write_data
+from corpus import interrupted_after, memory, train_if_free, train_seed, write_data
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -40,12 +40,12 @@ SEEDS, RUNS, AWAY = st.integers(0, 2), Path("runs"), Path("away")
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """A folder of runs, and what is known about each: its seed, and the content of a damaged file before the damage."""
+    """A folder of runs, with the seed of each run and the original content of damaged files."""
 
     def __init__(self) -> None:
         super().__init__()
         self.before = Path.cwd()
-        self.folder = tempfile.mkdtemp()
+        self.folder = tempfile.mkdtemp(dir=memory())
         os.chdir(self.folder)
         write_data()
         AWAY.mkdir()
@@ -144,7 +144,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def complaining(read: Callable[[], object]) -> tuple[str, str]:
-    """What is shown, and what is complained about."""
+    """The output and the complaints."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         shown = str(read())
@@ -153,8 +153,8 @@ def complaining(read: Callable[[], object]) -> tuple[str, str]:
 
 @cache
 def reference(seed: int) -> dict[str, str]:
-    """The weights of a run that nothing disturbed."""
-    with tempfile.TemporaryDirectory() as folder:
+    """The weights of an undisturbed run."""
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         return bits(train_seed(seed, Path(folder)))
 
 

@@ -46,7 +46,7 @@ GRIDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
 
 
 def row_of(trial: Trial) -> dict[str, Any]:
-    """The row of a run that is only begun."""
+    """The row of a run that has only started."""
     data, settings = vs.open_dataset(trial.data), FitOptions.of({"optimiser": "adam", **trial.settings})
     (configuration,) = settings.configurations(data, [trial.member])
     record = RunRecord(configuration.id, TRAINING, configuration.plain(), Provenance(source=trial.data))
@@ -81,7 +81,7 @@ def test_one_run_is_listed_with_the_common_columns() -> None:
         assert list(drop_constant_settings([row_of(Trial(data, {"steps": 30}, Member(2)))])[0]) == PLAIN
 
 
-def test_intervals_of_logging_are_in_rows_and_not_in_listings() -> None:
+def test_logging_intervals_are_in_rows_and_not_in_listings() -> None:
     rows = [row_of(Trial("digits", {"steps": steps}, Member(2))) for steps in (1000, 300_000)]
     for name in INTERVALS:
         assert rows[0][name] != rows[1][name] or name == "log_every"

@@ -90,7 +90,7 @@ def empty(file: Path) -> None:
 
 
 def flip(position: float) -> Callable[[Path], None]:
-    """Turns over one bit of the byte at a share of the file's length."""
+    """Flips one bit of the byte at a share of the file's length."""
 
     def damage(file: Path) -> None:
         content = bytearray(file.read_bytes())
@@ -205,7 +205,7 @@ def with_entry(*keys: str, value: Any = None) -> Callable[[str], str]:
 
 
 def rehashed(damage: Callable[[str], str]) -> Callable[[str], str]:
-    """The damage, with the id of what comes of it: only reading the configuration shows it."""
+    """The damage, with the id of the resulting configuration: only reading it shows the damage."""
 
     def applied(content: str) -> str:
         record = json.loads(damage(content))
@@ -381,7 +381,7 @@ def test_a_run_that_another_process_trains_is_left_alone(interrupted: Path, comp
 
 
 def fail_from(call: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function on a disk that is full from its `call`-th call on a file on."""
+    """The function on a disk that is full from its `call`-th call."""
     count = [0]
 
     def wrapped(*arguments: Any) -> Any:
@@ -430,7 +430,7 @@ def test_a_full_disk_keeps_the_earlier_content_and_says_so(
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
 
-def test_a_folder_that_cannot_be_written_in_is_named(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file where the folder of runs should be")
     with pytest.raises(RunError, match=r"file/\w+ must be a folder"):
         train(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Exported files give what PyTorch gives, for any number of items, and say nothing of where they were made."""
+"""Exported files give the same results as PyTorch for any number of items, and contain no local paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vaescope.data import Dataset, open_dataset
 from vaescope.data.arrays import from_array
 from vaescope.data.conditions import conditions_of
 from vaescope.errors import ConfigurationError, DataError, RunError
-from vaescope.runs import Run, exporting, fit
+from vaescope.runs import Run, fit, onnx_files
 from vaescope.runs.exporting import Exported, export
 from vaescope.runs.pruning import prune
 
@@ -79,7 +79,7 @@ def test_a_model_of_images_is_exported_with_one_operation_for_a_deconvolution(tm
         written = onnx.load(file.path)
         onnx.checker.check_model(written)
         assert written.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "items"
-        assert str(Path(exporting.__file__).parent.parent).encode() not in file.path.read_bytes()
+        assert str(Path(onnx_files.__file__).parent.parent).encode() not in file.path.read_bytes()
 
 
 def test_images_whose_sizes_do_not_halve_are_cropped(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_conditional_models_are_exported_with_their_condition(
     check_same(found, open_dataset(name))
 
 
-def test_a_model_without_an_encoder_gives_its_decoder_and_says_why(tmp_path: Path) -> None:
+def test_a_model_without_an_encoder_exports_its_decoder_with_the_reason(tmp_path: Path) -> None:
     found = export(trained(tmp_path, model="vgon"))
     assert [file.path.name for file in found.files] == ["decoder.onnx"]
     assert "There is no encoder.onnx: the code of a model 'vgon' is a gradient" in found.summary()
@@ -134,12 +134,12 @@ def test_a_pruned_run_is_exported_and_reported(tmp_path: Path) -> None:
 
 
 def test_a_file_that_differs_from_pytorch_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong(exporting._Traced):
+    class Wrong(onnx_files.Traced):
         def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
             return tuple(value + 1 for value in super().forward(*inputs))
 
     run = trained(tmp_path)
-    monkeypatch.setattr(exporting, "_Traced", Wrong)
+    monkeypatch.setattr(onnx_files, "Traced", Wrong)
     with pytest.raises(RunError, match=r"encoder\.onnx .*0\.000\d+ of PyTorch.* 1"):
         export(run)
     assert not (run.path / "onnx").exists()
@@ -160,10 +160,10 @@ def test_a_missing_package_is_named_with_what_to_install(tmp_path: Path, monkeyp
         export(tmp_path)
 
 
-def test_what_cannot_be_exported_is_named(tmp_path: Path) -> None:
+def test_unsupported_exports_are_named(tmp_path: Path) -> None:
     codes = tmp_path / "codes.npz"
     codes.write_bytes(b"")
     with pytest.raises(ConfigurationError, match=r"run must be .*codes\.npz"):
         export(codes)
     with pytest.raises(DataError, match="data in memory"):
-        export(trained(tmp_path / "runs", np.random.default_rng(0).random((20, 4))))
+        export(trained(tmp_path / "runs", np.random.default_rng(0).random((20, 4))).path)

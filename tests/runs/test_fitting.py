@@ -1,4 +1,4 @@
-"""Fit and fit_many: train once, resume exactly, together as alone, and say what broke."""
+"""Fit and fit_many: train once, resume exactly, train equally together and alone, and name failures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 import torch
 
 from vaescope.data.arrays import from_array
-from vaescope.errors import NonFiniteError, RunError
+from vaescope.errors import ConfigurationError, NonFiniteError, RunError
 from vaescope.likelihoods import Bernoulli, Gaussian
+from vaescope.models import Architecture
 from vaescope.nets import MLP, Conv
 from vaescope.objectives import Beta
-from vaescope.runs import FitOptions, Run, fit, fit_many
+from vaescope.runs import FitOptions, Run, checkpointing, choose_device, fit, fit_many
 from vaescope.runs import fitting as module
 from vaescope.runs.folders import ENSEMBLES
 from vaescope.runs.rows import read_rows
@@ -47,7 +48,7 @@ def same(run: Run, other: Run) -> bool:
 
 
 def interrupt_after(patch: pytest.MonkeyPatch, calls: int, owner: Any, name: str) -> None:
-    """Ctrl-C arrives in the call after this many."""
+    """Ctrl-C arrives in the call after `calls` calls."""
     function, left = getattr(owner, name), [calls]
 
     def interrupted(*arguments: Any) -> Any:
@@ -64,6 +65,16 @@ def test_every_option_is_a_keyword_of_fit_with_the_same_default() -> None:
     for option in dataclasses.fields(FitOptions):
         assert keywords[option.name].default == option.default
         assert keywords[option.name].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_a_mac_without_a_gpu_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="'mps' needs a Mac"):
+        choose_device("mps")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_device("mps") == "mps"
+    plan = FitOptions(precision="float64").plan(100)
+    with pytest.raises(ConfigurationError, match="no float64"):
+        Trainer(Architecture(net="mlp"), [Member(3)], plan, from_array(DATA), device="mps")
 
 
 def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +98,14 @@ def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.M
         "monitor_items": 6,
         "held_out": 7,
         "split_seed": 9,
+        "start": "3f2a",
         "device": "cpu",
+        "compile": False,
         "runs": tmp_path,
         "progress": False,
         "checkpoint_seconds": 1.5,
+        "on_row": print,
+        "tracker": "tensorboard",
     }
     fit(DATA, 2, **given)
     assert received == [FitOptions(**given)]
@@ -165,7 +180,8 @@ def test_members_trained_together_equal_those_trained_alone(precision: str, tole
         for ours, theirs in zip(run.history, alone.history, strict=True):
             for name in ("split", "types"):
                 assert ours.pop(name, None) == theirs.pop(name, None)
-            assert ours.pop("correlations", []) == pytest.approx(theirs.pop("correlations", []), abs=2e-4)
+            for name in ("correlations", "rates"):
+                assert ours.pop(name, []) == pytest.approx(theirs.pop(name, []), abs=2e-4)
             assert ours == pytest.approx(theirs, rel=1e-5)
 
 
@@ -173,7 +189,7 @@ def test_another_process_may_delete_the_same_ensemble(tmp_path: Path, monkeypatc
     whole = shutil.rmtree
 
     def together(folder: Path) -> None:
-        """Delete some of it while another process deletes a file that was already listed here."""
+        """Delete an ensemble while another process deletes a file that was already listed here."""
         first = next(iter(folder.iterdir()), None)
         if first is None:
             whole(folder)
@@ -285,6 +301,25 @@ def test_an_interrupt_while_rows_are_written_loses_no_row(
     whole = fit_many(DATA, members, FitOptions(runs=tmp_path / "whole", **SMALL))
     assert all(same(run, other) for run, other in zip(resumed, whole, strict=True))
     assert [run.history for run in resumed] == [run.history for run in whole]
+
+
+def test_an_interrupt_while_the_last_checkpoint_is_written_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        write, calls = checkpointing.save_state, [0]
+
+        def torn(*arguments: Any) -> None:
+            calls[0] += 1
+            if calls[0] == 1:
+                raise KeyboardInterrupt
+            write(*arguments)
+
+        patch.setattr(checkpointing, "save_state", torn)
+        with pytest.raises(KeyboardInterrupt):
+            fit(DATA, 3, runs=tmp_path, **SMALL)
+    (state,) = tmp_path.rglob("state.safetensors")
+    assert load_state(state).step == 30
 
 
 def interrupted_group(folder: Path, seeds: range, patch: pytest.MonkeyPatch) -> None:

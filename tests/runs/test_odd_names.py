@@ -1,4 +1,4 @@
-"""A run on a file whose name is no text: listed, queried, exported, and shown in a report."""
+"""A run on a file whose name is not valid UTF-8: listed, queried, exported, and shown in a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vaescope.tables import csv_text
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
 
-def test_a_run_on_a_file_whose_name_is_no_text_is_shown_everywhere(tmp_path: Path) -> None:
+def test_a_run_on_a_file_whose_name_is_not_utf8_is_shown_everywhere(tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.npy")
     np.save(path, np.random.default_rng(0).normal(size=(60, 4)))
     run = fit(path, 2, steps=4, batch=8, net=NET, runs=tmp_path / "runs", device="cpu")

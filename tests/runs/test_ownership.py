@@ -1,4 +1,4 @@
-"""Two processes that believe they own one run are told apart, and what the system refuses is said to be that."""
+"""Of two processes that train one run only one continues, and errors of the operating system are reported as such."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def disturbed(monkeypatch: pytest.MonkeyPatch, disturb: Callable[[], object]) -> None:
-    """Something happens once, while a run is trained."""
+    """Calls a function once, during training."""
     advance, left = Trainer.advance, [3]
 
     def wrapped(trainer: Trainer) -> Any:
@@ -54,7 +54,7 @@ def disturbed(monkeypatch: pytest.MonkeyPatch, disturb: Callable[[], object]) ->
 def test_a_process_whose_run_was_trained_again_elsewhere_stops(
     members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a suspended process meets after its store was deleted and the same fit was started."""
+    """A suspended process continues after its store was deleted and the same fit was started again."""
     wanted, options = [Member(2, seed=seed) for seed in range(members)], FitOptions(runs=tmp_path / "runs", **SETTINGS)
     whole = fit_many(DATA, wanted, FitOptions(runs=tmp_path / "whole", **SETTINGS))
 
@@ -68,7 +68,7 @@ def test_a_process_whose_run_was_trained_again_elsewhere_stops(
     assert [Run.open(tmp_path / "runs" / run.id).history for run in whole] == [run.history for run in whole]
 
 
-def test_the_process_that_came_last_owns_a_run(tmp_path: Path) -> None:
+def test_the_process_that_started_last_owns_a_run(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with locked([path]) as first:
         first.check()
@@ -83,7 +83,7 @@ def test_the_process_that_came_last_owns_a_run(tmp_path: Path) -> None:
             second.check()
 
 
-def test_a_store_that_is_deleted_while_it_is_trained_is_said_to_be_gone(
+def test_a_store_deleted_during_training_is_an_error_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturbed(monkeypatch, lambda: shutil.rmtree(tmp_path / "runs"))
@@ -117,7 +117,7 @@ def test_a_damaged_result_of_a_search_hides_no_other(
         assert load(tmp_path) == [good]
 
 
-def test_names_that_no_file_can_have_are_one_sentence(tmp_path: Path) -> None:
+def test_impossible_file_names_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     for folder in (tmp_path / "loop", tmp_path / ("a" * 300), tmp_path / ("a/" * 2500)):
         with pytest.raises(RunError, match=r"Too many levels|too long"):
@@ -139,6 +139,7 @@ def open_folder() -> Iterator[Path]:
 
 CHILD = """
 import json, os, sys, warnings
+import numpy as np
 from pathlib import Path
 import vaescope as vs
 from vaescope.errors import VaescopeError
@@ -166,7 +167,7 @@ for name, (call, refused) in cases.items():
         file.chmod(mode)
 print(json.dumps(printed))
 """
-# What is done, how what comes of it begins, and the files that may not be read.
+# The action, the start of its message, and the files that may not be read.
 CASES = {
     "run.json": ("vs.Run.open(folder / identity)", "error: ", ["{}/run.json"]),
     "run.json in a listing": (
@@ -178,12 +179,20 @@ CASES = {
     "history.jsonl": ("vs.Run.open(folder / identity).history", "error: ", ["{}/history.jsonl"]),
     "a folder of a run": ("vs.runs.table(folder)", "[] warning: ", ["{}"]),
     "the store": ("vs.runs.table(folder)", "error: ", ["."]),
+    "the store in SQL": ("vs.Store(folder).query('SELECT * FROM runs')", "error: ", ["."]),
+    "the store in a training": ("vs.fit(np.eye(8), 2, steps=2, runs=folder, device='cpu')", "error: ", ["."]),
+    "history.jsonl in SQL": (
+        "vs.Store(folder).query('SELECT run FROM history')[1]",
+        "[] warning: ",
+        ["{}/history.jsonl"],
+    ),
     "a store that is searched": ("vs.Store(folder).find('abc')", "error: ", ["."]),
     "an ensemble that cannot be removed": ("remove_finished_ensembles(folder)", "None warning: ", []),
 }
 
 
-def test_what_the_system_refuses_is_named_and_not_called_damaged(open_folder: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+def test_errors_of_the_system_are_named_and_not_reported_as_damage(open_folder: Path) -> None:
     identity = fit(DATA, 2, runs=open_folder, **SETTINGS).id
     left = open_folder / ENSEMBLES / ".gone-abc"
     left.mkdir(parents=True)

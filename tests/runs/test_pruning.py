@@ -1,4 +1,4 @@
-"""A pruned run: fewer latents, the same reconstructions, an identity and a folder of its own."""
+"""A pruned run: fewer latents, the same reconstructions, its own id and folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS = np.arange(24, dtype=np.float64).reshape(6, 4)
 
 
 def made(folder: Path, data: Any = "digits", model: str = "vae", **parts: Any) -> Run:
-    """A complete run whose types of latents are known: none is trained, and the passive one always says 0.7."""
+    """A complete, untrained run with known types of latents; the mean of the passive one is always 0.7."""
     source = data if isinstance(data, str) else None
     opened: Dataset = open_dataset(data)
     told = MODELS[model].condition
@@ -186,7 +186,7 @@ def test_a_pruned_run_is_pruned_further(tmp_path: Path) -> None:
         torch.testing.assert_close(second.run.model.state_dict()[name], value, rtol=1e-5, atol=1e-6)
 
 
-def test_a_pruned_run_is_a_run_like_others(tmp_path: Path) -> None:
+def test_a_pruned_run_works_like_any_other(tmp_path: Path) -> None:
     original = made(tmp_path)
     run = prune(original, keep="active").run
     opened = Run.open(run.path)
@@ -250,14 +250,14 @@ def test_a_model_without_an_encoder_is_refused_and_nothing_is_written(tmp_path: 
 
 
 def test_data_that_cannot_be_opened_must_be_passed(tmp_path: Path) -> None:
-    data = from_array(np.random.default_rng(0).random((30, 6)))
-    original = made(tmp_path, data, likelihood="gaussian")
+    rows = np.random.default_rng(0).random((30, 6))
+    path = made(tmp_path, from_array(rows), likelihood="gaussian").path
     with pytest.raises(DataError, match="data in memory"):
-        prune(original)
-    assert isinstance(prune(original, data, keep="used"), Pruned)
+        prune(path)
+    assert isinstance(prune(path, rows, keep="used"), Pruned)
 
 
-def test_what_cannot_be_kept_is_named(tmp_path: Path) -> None:
+def test_an_invalid_selection_is_named(tmp_path: Path) -> None:
     original = made(tmp_path)
     with pytest.raises(UnknownNameError, match=r"keep.* active, used"):
         prune(original, keep="alive")
@@ -271,9 +271,12 @@ def test_what_cannot_be_kept_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_trained_model_loses_its_passive_latents_and_reconstructs_the_same(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"steps": 2000, "learning_rate": 2e-3, "batch": 16, "monitor_every": 0, "device": "cpu"}
-    net = {"name": "conv", "channels": [8, 8, 16, 16], "hidden": 64}
-    run = fit("dsprites-small", 10, objective={"name": "beta", "beta": 8.0}, net=net, runs=tmp_path, **settings)
+    draw = np.random.default_rng(0)
+    items = draw.standard_normal((2000, 3)) @ draw.standard_normal((3, 12)) + 0.1 * draw.standard_normal((2000, 12))
+    items *= 0.3
+    likelihood = {"name": "gaussian", "variance": 0.02}
+    settings: dict[str, Any] = {"steps": 2000, "learning_rate": 3e-3, "batch": 32, "monitor_every": 0, "device": "cpu"}
+    run = fit(items, 8, likelihood=likelihood, net=MLP((32,), (32,)), runs=tmp_path, **settings)
     used = prune(run)
     assert len(used.types.passive) >= 2
     assert used.dropped == used.types.passive

@@ -144,7 +144,7 @@ class Squared(Beta):
 
 @pytest.fixture
 def run_with_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A complete run whose objective came from a package that is not installed any more."""
+    """A complete run whose objective came from a package that is no longer installed."""
     own = OBJECTIVES.distribution
     monkeypatch.setattr(OBJECTIVES, "distribution", lambda name: "vae-squared 1.2" if name == "squared" else own(name))
     OBJECTIVES.register("squared", summary="Squared.")(Squared)
@@ -180,7 +180,7 @@ def test_a_run_without_its_plugin_is_listed(run_with_plugin: Run) -> None:
     [([], f"vaescope {vs.__version__}"), ([{"kind": "objective", "variant": "squared", "module": "mine"}], "'mine'")],
     ids=["nothing recorded", "registered by a script"],
 )
-def test_an_unknown_variant_without_a_package_says_what_is_known(
+def test_the_error_for_an_unknown_variant_without_a_package_lists_the_known_ones(
     plugins: list[dict[str, str]], fact: str, run_with_plugin: Run
 ) -> None:
     table = rewritten(run_with_plugin)

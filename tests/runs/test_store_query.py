@@ -1,4 +1,4 @@
-"""A folder of runs: find, list, summarise and ask in SQL."""
+"""A folder of runs: find, list, summarise and query."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_run_is_listed_by_id(store: Store) -> None:
     assert ids == sorted(ids)
 
 
-def test_a_run_is_found_by_id_by_its_beginning_and_by_its_folder(store: Store) -> None:
+def test_a_run_is_found_by_id_by_the_start_of_its_id_and_by_folder(store: Store) -> None:
     first = next(iter(store.runs()))
     others = [run.id for run in store.runs() if run != first]
     length = next(n for n in range(1, 13) if not any(other.startswith(first.id[:n]) for other in others))
@@ -43,7 +43,7 @@ def test_a_run_is_found_by_id_by_its_beginning_and_by_its_folder(store: Store) -
         assert store.find(identity) == first
 
 
-def test_an_ambiguous_beginning_lists_the_candidates(store: Store) -> None:
+def test_an_ambiguous_id_lists_the_candidates(store: Store) -> None:
     ids = [run.id for run in store.runs()]
     letter = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)
     found = [one for one in ids if one[0] == letter]

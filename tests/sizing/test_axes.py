@@ -1,4 +1,4 @@
-"""What a search goes along: numbers of latents, or strengths in even steps of their logarithm."""
+"""Axes of a search: numbers of latents, or strengths in even steps of their logarithm."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def searched(latents: int, **options: Any) -> Fondue:
 
 
 class Rising:
-    """A gap that follows beta alone: 1 at `crossing`; models know their own strength by the order they are read in."""
+    """A gap that depends only on beta: 1 at `crossing`; the strength of a model follows from the order of calls."""
 
     threshold = 1.0
 
@@ -133,7 +133,7 @@ def test_no_passive_latents_at_any_strength_is_reported(monkeypatch: pytest.Monk
     assert "never exceeds 1 up to 4096" in result.summary()
 
 
-def test_an_objective_without_strength_begins_at_the_lowest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_objective_without_strength_starts_at_the_lowest(monkeypatch: pytest.MonkeyPatch) -> None:
     result = searched(3, gap=Rising(monkeypatch, crossing=5.0), objective=Beta(0.0))
     assert result.start == BETA.lowest
 
@@ -161,6 +161,6 @@ def test_two_latents_allow_a_stronger_beta_than_eight_for_two_factors() -> None:
         ({"latents": 3, "over": "gamma"}, r"over must be 'latents' or a strength of Beta \(beta\), got 'gamma'"),
     ],
 )
-def test_a_search_over_a_strength_says_what_it_needs(options: dict[str, Any], words: str) -> None:
+def test_missing_settings_of_a_search_over_a_strength_are_named(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         searched(**options)

@@ -1,4 +1,4 @@
-"""Predicting factors and labels from codes: what is learned from, what is tested on, and what is right."""
+"""Predicting factors and labels from codes: training items, test items, and accuracies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def places(data: Dataset) -> np.ndarray:
 
 
 def runs_that_hold(*columns: np.ndarray | None) -> Any:
-    """Runs whose code is noise, beside a column where there is one."""
+    """Runs whose code is noise, next to a column if one is given."""
     return [SimpleNamespace(model=SimpleNamespace(column=column)) for column in columns]
 
 
@@ -111,7 +111,7 @@ def test_a_label_that_repeats_a_factor_counts_once() -> None:
     assert list(targets_of(*named.split(0.25))) == ["label", "b", "class label"]
 
 
-def test_columns_stand_beside_their_items() -> None:
+def test_columns_stay_aligned_with_their_items() -> None:
     training, held_out = from_array(ROWS, factors=np.stack([COIN, CLUSTER], axis=1), labels=np.arange(400)).split(0.25)
     found = targets_of(training, held_out)
     np.testing.assert_array_equal(found["factor 1"].learned, CLUSTER[training.index])
@@ -133,7 +133,7 @@ def test_a_progress_bar_is_shown_for_long_tasks_or_on_request(
     bars: list[tuple[str, int | None, bool | None]] = []
 
     @contextmanager
-    def bar(title: str, total: int | None, show: bool | None = None) -> Iterator[Any]:
+    def bar(title: str, total: int | None, show: bool | None = None, *, unit: str) -> Iterator[Any]:
         bars.append((title, total, show))
         yield lambda done, words="": None
 
@@ -142,4 +142,4 @@ def test_a_progress_bar_is_shown_for_long_tasks_or_on_request(
     predict(runs, data, 100, progress)
     monkeypatch.setattr(downstream, "LONG_TASK", 0)
     predict(runs, data, 100, progress)
-    assert bars == [("predicting array", 2, False), ("predicting array", 2, shown)]
+    assert bars == [("predicting factors of array", 2, False), ("predicting factors of array", 2, shown)]

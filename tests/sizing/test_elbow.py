@@ -91,7 +91,7 @@ def test_an_autoencoder_has_its_elbow_at_the_dimension_of_the_clusters_and_predi
     assert losses[0] > losses[1]
     assert found.elbow == 2
     assert found.targets == ("cluster", "coin")
-    # Clusters are known and coins guessed: three quarters of the answers are right.
+    # Clusters are predicted perfectly and coins at chance: an accuracy of three quarters.
     assert found.points[-1].accuracy == pytest.approx(0.75, abs=0.08)
     assert found.points[-1].accuracy_sd is None
 
@@ -119,7 +119,7 @@ def test_data_without_labels_have_no_accuracy_and_the_summary_says_so(tmp_path: 
     assert "no accuracy" in found.summary()
 
 
-def test_a_run_remembers_the_path_of_its_data(tmp_path: Path) -> None:
+def test_a_run_records_the_path_of_its_data(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", ROWS)
     elbow(tmp_path / "rows.npy", [1], runs=tmp_path, **SMALL)
     (run,) = Store(tmp_path).runs()
@@ -188,7 +188,7 @@ def test_the_summary_names_the_elbow_and_the_number_chosen() -> None:
     assert curve(BENT).summary().startswith("the elbow is at 8 latents; the reconstruction loss falls")
 
 
-def test_the_summary_says_how_the_accuracy_goes() -> None:
+def test_the_summary_describes_the_trend_of_the_accuracy() -> None:
     points = tuple(ElbowPoint(size, (loss,), (size / 32,)) for size, loss in BENT.items())
     text = "is 0.0625 with 2, 0.125 with 4, 0.25 with 8, 0.375 with 12, 0.75 with 24 (majority class 0.05)."
     assert Elbow(8, points, ("a", "b"), 0.05).summary().endswith(f"the accuracy for 2 targets {text}")

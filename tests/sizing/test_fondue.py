@@ -1,4 +1,4 @@
-"""FONDUE finds the number of factors behind data, and says clearly what it could not find or was not given."""
+"""FONDUE finds the number of factors behind data, and names what was not found or is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy import stats
 
 import vaescope as vs
 from vaescope.data import open_dataset
-from vaescope.errors import ConfigurationError, DataError, VaescopeError
+from vaescope.errors import ConfigurationError, DataError, UnknownNameError, VaescopeError
 from vaescope.nets import MLP
 from vaescope.objectives import Beta
 from vaescope.sizing import (
@@ -26,6 +26,8 @@ from vaescope.sizing import (
     Question,
     SearchOptions,
     SearchResult,
+    Trace,
+    load_results,
     search_many,
 )
 from vaescope.sizing.gaps import Evidence, GapTerms
@@ -43,7 +45,7 @@ TINY: dict[str, Any] = {
     "runs": None,
     "device": "cpu",
 }
-ONE_POINT = np.tile(np.arange(8.0), (200, 1))
+ONE_POINT = np.tile(np.linspace(0, 0.9, 8), (200, 1))
 
 
 def searched(data: Any = None, **options: Any) -> Fondue:
@@ -88,7 +90,7 @@ def test_the_factors_behind_rendered_data_are_found_within_one(factors: int) -> 
 
 
 @pytest.mark.slow
-def test_the_answer_does_not_depend_on_where_the_search_begins(tmp_path: Path) -> None:
+def test_the_answer_does_not_depend_on_the_start(tmp_path: Path) -> None:
     data, settings = rendered(3, items=1500, ambient=40), {**LEARNING, "period": 200, "precision": "float64"}
     results = [
         searched(data, **{**settings, "init": init, "largest": 30, "threshold": 0.75}, runs=tmp_path)
@@ -100,7 +102,7 @@ def test_the_answer_does_not_depend_on_where_the_search_begins(tmp_path: Path) -
     assert all(later.trained_steps < results[0].trained_steps for later in results[1:])
 
 
-def test_no_import_shadows_the_functions_of_the_public_face() -> None:
+def test_no_import_shadows_the_public_functions() -> None:
     code = "import vaescope as vs, vaescope.sizing, vaescope.reporting, inspect; "
     code += "assert all(map(inspect.isfunction, (vs.fondue, vs.report, vs.fit, vs.diagnose, vs.encode)))"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -115,6 +117,38 @@ def test_the_other_gaps_run_from_end_to_end(gap: Any, tmp_path: Path) -> None:
     for probe in result.probes:
         assert probe.gap == pytest.approx(probe.minuend - probe.subtrahend, abs=1e-12)
     assert searched(gap=gap, runs=tmp_path).trained_steps == 0
+
+
+@pytest.mark.parametrize("search", ["rounds", "interpolate", "bisection"])
+def test_kinds_of_search_share_models_and_keep_their_own_results(search: str, tmp_path: Path) -> None:
+    first = searched(runs=tmp_path, max_periods=1, largest=5)
+    (folder,) = tmp_path.iterdir()
+    kept = (folder / "fondue.json").read_bytes()
+    found = searched(runs=tmp_path, max_periods=1, largest=5, search=search)
+    assert list(tmp_path.iterdir()) == [folder]
+    measured = {probe.value for probe in first.probes}
+    new = {probe.value for probe in found.probes} - measured
+    assert found.trained_steps == TINY["period"] * len(new) < TINY["period"] * found.models
+    assert (found.values, found.search) == (first.values, search)
+    names = {"fondue.json", *([] if search == "rounds" else [f"fondue-{search}.json"])}
+    assert {path.name for path in folder.glob("*.json")} == {*names, "spent.json"}
+    assert search == "rounds" or (folder / "fondue.json").read_bytes() == kept
+    tables = load_results(tmp_path)
+    assert sorted(table["search"] for table in tables) == sorted({"rounds", search})
+    assert {Fondue.from_plain(table).values for table in tables} == {first.values}
+
+
+def test_a_bisection_ends_where_that_of_the_thesis_does_unless_it_has_a_largest_size() -> None:
+    data = open_dataset("gaussian-manifold", dimension=2, ambient=300, items=50)
+    for options, sizes in (({}, 199), ({"largest": 250}, 250)):
+        chosen = SearchOptions(search="bisection", net=MLP((4,), (4,)), device="cpu", **options)
+        setup = chosen.setup(data)
+        assert chosen.spec(Question(init=3), "trace", Trace(), setup).axis.largest == sizes
+
+
+def test_an_unknown_search_is_named_with_those_known() -> None:
+    with pytest.raises(UnknownNameError, match=r"search must be one of bisection, interpolate, rounds; got 'bisect'"):
+        searched(search="bisect")
 
 
 def too_many(evidence: Evidence) -> float:
@@ -277,7 +311,7 @@ def test_the_mean_rounds_to_whole_latents_with_halves_up(values: tuple[int, ...]
     assert found(*values).latents == latents
 
 
-def test_everything_goes_into_json() -> None:
+def test_the_table_of_a_result_is_valid_json() -> None:
     for result in (found(4), found(3, 5), searched(seeds=2)):
         table = json.loads(json.dumps(result.plain(), allow_nan=False))
         assert table["latents"] == result.latents
@@ -318,7 +352,7 @@ def test_the_summary_warns_of_unstable_and_unbounded_answers() -> None:
     assert "not monotone" in again.summary()
 
 
-def test_several_questions_share_their_models(tmp_path: Path) -> None:
+def test_several_searches_share_their_models(tmp_path: Path) -> None:
     data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300)
     options = SearchOptions(**{**TINY, "runs": tmp_path})
     plain, strong = Question(), Question(objective=Beta(4.0))
@@ -332,7 +366,7 @@ def test_several_questions_share_their_models(tmp_path: Path) -> None:
     assert searched(runs=tmp_path).trained_steps == 0
 
 
-def test_models_are_measured_by_all_gaps_for_later_questions(tmp_path: Path) -> None:
+def test_models_are_measured_by_all_gaps_for_later_searches(tmp_path: Path) -> None:
     data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300)
     options = SearchOptions(**{**TINY, "runs": tmp_path})
     gaps = {"few": IntrinsicDimension(k=5), "many": IntrinsicDimension(k=20)}
@@ -343,7 +377,7 @@ def test_models_are_measured_by_all_gaps_for_later_questions(tmp_path: Path) -> 
     assert later.trained_steps < first.trained_steps
 
 
-def test_objectives_of_different_forms_are_searched_one_after_the_other() -> None:
+def test_objectives_of_different_classes_are_searched_in_turn() -> None:
     data = open_dataset("gaussian-manifold", dimension=2, ambient=8, items=300)
     questions = [Question(init=2), Question(objective="annealed", init=2)]
     results = search_many(data, questions, SearchOptions(**TINY))
@@ -354,6 +388,6 @@ def test_objectives_of_different_forms_are_searched_one_after_the_other() -> Non
     ("questions", "words"),
     [([], "question"), ([Question(IntrinsicDimension(k=5)), Question("dimension")], "labels.*dimension")],
 )
-def test_questions_that_cannot_be_answered_are_named(questions: list[Question], words: str) -> None:
+def test_impossible_searches_are_named(questions: list[Question], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         search_many(ONE_POINT, questions, SearchOptions(**TINY))

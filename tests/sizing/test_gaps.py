@@ -25,7 +25,7 @@ from vaescope.errors import ConfigurationError, DataError, UnknownNameError
 from vaescope.models import Architecture, Linear
 from vaescope.nets import MLP
 from vaescope.numerics import renyi
-from vaescope.regime import mean_and_sampled
+from vaescope.regime import mean_and_sampled, variable_types
 from vaescope.sizing.gaps import (
     AVERAGINGS,
     GAPS,
@@ -37,6 +37,7 @@ from vaescope.sizing.gaps import (
     Trace,
     measure,
     resolve_gap,
+    truncated_mean,
 )
 
 ITEMS = 2000
@@ -47,7 +48,7 @@ def normal(seed: int, items: int, columns: int) -> Tensor:
 
 
 def evidence_of(mean: Tensor, sample: Tensor, model: nn.Module | None = None) -> Evidence:
-    """Codes made by hand, beside items that only the gap of information looks at."""
+    """Codes made by hand, with items that only the information gap uses."""
     codes = Representation(mean, torch.ones_like(mean), sample)
     items = open_dataset(normal(9, len(mean), 3).numpy())
     return Evidence(nn.Identity() if model is None else model, items, codes)
@@ -61,7 +62,7 @@ def hand_made(active: int = 3, passive: int = 0, items: int = ITEMS, seed: int =
 
 
 def linear_evidence(latents: int, items: int = 60, directions: int = 3, dimensions: int = 6) -> Evidence:
-    """The linear model of items that vary in so many directions, but for a little noise."""
+    """The linear model of items that vary in `directions` directions, plus a little noise."""
     rows = normal(5, items, directions) @ normal(6, directions, dimensions) + 0.05 * normal(7, items, dimensions)
     data = open_dataset(rows.to(torch.float32).numpy())
     model = Linear.fit(data, latents, gamma=0.01)
@@ -84,6 +85,15 @@ def test_the_trace_is_that_of_the_comparison_of_both_representations() -> None:
     compared = mean_and_sampled(one.codes, ["active"] * 3 + ["passive"] * 2)
     assert Trace()(one) == GapTerms(compared.sampled_trace, compared.mean_trace)
     assert measure(Trace(), one).gap == pytest.approx(compared.trace_difference, abs=1e-12)
+
+
+def test_latents_less_the_gap_of_traces_are_the_well_determined_ones() -> None:
+    generator = torch.Generator().manual_seed(0)
+    mean, variance = normal(0, ITEMS, 4), torch.tensor([0.01, 0.3, 0.9, 1.0]).double().expand(ITEMS, 4)
+    sample = mean + variance.sqrt() * torch.randn(ITEMS, 4, generator=generator, dtype=torch.float64)
+    expected = variable_types((mean, variance)).well_determined
+    assert expected == pytest.approx(1.79)
+    assert 4 - Trace()(evidence_of(mean, sample)).gap == pytest.approx(expected, abs=6 * math.sqrt(8 / ITEMS))
 
 
 @settings(deadline=None, max_examples=25)
@@ -176,7 +186,7 @@ def test_the_gap_of_information_is_that_of_plain_loops(block: int, blocks: int) 
 
 
 def with_duplicates(one: Evidence, copies: int) -> Evidence:
-    """The first items once more at the end, where whole numbers make others begin alike too."""
+    """The first items repeated at the end; with whole numbers other items also share their first values."""
     x = one.items.batch(torch.arange(len(one.items))).round()
     return dataclasses.replace(one, items=open_dataset(torch.cat((x[:-copies], x[:copies])).numpy()))
 
@@ -241,27 +251,27 @@ def test_a_hundredth_below_is_within_a_threshold_of_a_hundredth() -> None:
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6), st.integers(1, 30))
-def test_a_gap_of_terms_in_hundredths_is_the_nearest_number_to_it(one: int, two: int, blocks: int) -> None:
+def test_a_gap_of_terms_in_hundredths_is_rounded_correctly(one: int, two: int, blocks: int) -> None:
     # Of averages over blocks too, where the difference is a whole number of hundredths.
     found = GapTerms((one + two * blocks) / (100 * blocks), one / (100 * blocks)).gap
     assert found == two / 100
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_a_gap_is_the_difference_of_its_terms_but_for_rounding(one: float, two: float) -> None:
+def test_a_gap_is_the_difference_of_its_terms_up_to_rounding(one: float, two: float) -> None:
     difference = one - two
     assert GapTerms(one, two).gap == pytest.approx(difference, rel=1e-14, abs=1e-14 * max(abs(one), abs(two)))
 
 
 @pytest.mark.parametrize("terms", [(1.0, 1.0, 1.0), (0.29, 0.58, 0.57), (2.999999999999999, 3.0, 3.0)])
 def test_rounding_does_not_cost_a_step_of_truncation(terms: tuple[float, ...]) -> None:
-    assert Information()._average(terms) == pytest.approx(sum(terms) / 3, abs=1e-12)
+    assert truncated_mean(terms, 2) == pytest.approx(sum(terms) / 3, abs=1e-12)
 
 
 def test_truncation_goes_towards_0() -> None:
-    assert Information()._average((1.239, 1.231)) == 1.23
-    assert Information()._average((-0.019,)) == -0.01
-    assert Information(decimals=0)._average((1.9, 2.9)) == 1.5
+    assert truncated_mean((1.239, 1.231), 2) == 1.23
+    assert truncated_mean((-0.019,), 2) == -0.01
+    assert truncated_mean((1.9, 2.9), 0) == 1.5
 
 
 def test_codes_of_other_items_are_refused() -> None:
@@ -276,7 +286,7 @@ def test_a_model_that_cannot_decode_is_named() -> None:
 
 
 class Decoder(nn.Module):
-    """A model of the user's own, whose decoder answers as it is told."""
+    """A user's model whose decoder returns a given value."""
 
     def __init__(self, answer: Callable[[Tensor], Any]) -> None:
         super().__init__()
@@ -295,7 +305,7 @@ def test_reconstructions_that_diverged_are_refused() -> None:
         Information()(one)
 
 
-def test_a_model_of_the_users_own_without_parameters_is_read() -> None:
+def test_a_users_model_without_parameters_is_measured() -> None:
     one = dataclasses.replace(hand_made(items=30), model=Decoder(lambda z: SimpleNamespace(mean=z.view(-1, 1, 3))))
     assert 0 < Information()(one).minuend <= math.log2(30)
 
@@ -308,7 +318,7 @@ def test_codes_that_diverged_are_named(gap: Gap) -> None:
         measure(gap, one)
 
 
-def test_a_function_of_the_users_own_is_a_gap() -> None:
+def test_a_users_function_is_a_gap() -> None:
     def spread(evidence: Evidence) -> float:
         return float(evidence.codes.mean.std())
 
@@ -318,7 +328,7 @@ def test_a_function_of_the_users_own_is_a_gap() -> None:
     assert measure(lambda evidence: 3, one).gap == 3
 
 
-def test_an_object_of_the_users_own_is_a_gap() -> None:
+def test_a_users_object_is_a_gap() -> None:
     class Ratio:
         threshold = 0.3
 
@@ -333,7 +343,7 @@ def test_an_object_of_the_users_own_is_a_gap() -> None:
 @pytest.mark.parametrize(
     "answer", [None, "1.0", True, torch.tensor(1.0), np.ones(3), (1.0, 2.0), GapTerms("one", 0.0)], ids=repr
 )
-def test_an_answer_that_is_no_number_is_refused_by_name(answer: Any) -> None:
+def test_a_gap_that_returns_no_number_is_named(answer: Any) -> None:
     def mine(evidence: Evidence) -> Any:
         return answer
 
@@ -342,7 +352,7 @@ def test_an_answer_that_is_no_number_is_refused_by_name(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [math.nan, math.inf, -math.inf, GapTerms(1.0, math.nan), GapTerms(math.inf, 0.0)])
-def test_an_answer_that_is_not_finite_is_refused_by_name(answer: Any) -> None:
+def test_a_gap_that_is_not_finite_is_named(answer: Any) -> None:
     class Mine:
         def __call__(self, evidence: Evidence) -> Any:
             return answer
@@ -352,13 +362,13 @@ def test_an_answer_that_is_not_finite_is_refused_by_name(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("gap", [1.0, None, Trace])
-def test_what_is_no_gap_is_refused(gap: Any) -> None:
+def test_objects_that_are_not_gaps_are_refused(gap: Any) -> None:
     with pytest.raises(ConfigurationError, match="dimension, information, trace"):
         resolve_gap(gap)
 
 
 @pytest.mark.parametrize("name", sorted(GAPS))
-def test_a_gap_comes_back_from_its_table(name: str) -> None:
+def test_a_gap_is_rebuilt_from_its_table(name: str) -> None:
     gap = GAPS.resolve(name)
     written = json.loads(json.dumps(GAPS.plain(gap)))
     assert written["name"] == name

@@ -1,4 +1,4 @@
-"""Searches of several seeds find what Algorithm 1 finds alone, and end when their answers converge."""
+"""Searches of several seeds find the answers of Algorithm 1, and end when the answers converge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BRISK = settings(max_examples=150, deadline=None)
 
 
 class FakePool:
-    """A pool whose gaps are a function of member and period; it records what was asked, and when."""
+    """A pool whose gaps are a function of member and period; it records the requests."""
 
     def __init__(self, gap: Callable[[Member, int], float]) -> None:
         self.gap, self.asked = gap, []
@@ -34,12 +34,12 @@ class FakePool:
     def measure(
         self, wanted: Sequence[tuple[str, Member]], period: int, report: Any
     ) -> dict[tuple[str, Member], GapTerms]:
-        report(len(self.asked))
+        report(len(self.asked), len(wanted))
         self.asked.append((period, tuple(member for _, member in wanted)))
         return {(name, member): GapTerms(self.gap(member, period), 0.0) for name, member in wanted}
 
 
-def silent(done: int, words: str = "") -> None:
+def silent(done: int, words: str | int = "", total: int | None = None) -> None:
     pass
 
 
@@ -79,7 +79,7 @@ def test_rounds_find_what_algorithm_1_finds(
 
 
 def expected_period(answers: Sequence[int]) -> tuple[int, bool]:
-    """Where a search with these answers, period by period, ends, and whether two of them in a row were equal."""
+    """The period at which a search with these answers ends, and whether two in a row were equal."""
     for period in range(2, len(answers) + 1):
         if answers[period - 1] == answers[period - 2] > 0:
             return period, True
@@ -113,6 +113,27 @@ def test_the_answer_does_not_depend_on_the_start(answer: int) -> None:
         found(lambda member, _: gap(member.latents), start=start, axis=Latents(200))[0].value for start in range(1, 201)
     }
     assert values == {answer}
+
+
+def test_an_interpolated_search_reads_both_neighbours_and_confirms_them_in_the_next_period() -> None:
+    pool = FakePool(lambda member, _: 0.3 * 1.2 ** (member.latents - 6))
+    (answer,) = asked(pool, search="interpolate", start=8, width=2)
+    assert [(period, [member.latents for member in members]) for period, members in pool.asked] == [
+        (1, [8, 10]),
+        (1, [13, 14]),
+        (1, [12]),
+        (2, [12, 13]),
+    ]
+    assert (answer.value, answer.search.bracket) == (12, (12, 13))
+
+
+def test_a_bisection_trains_one_model_of_each_seed_at_a_time_and_begins_again_in_each_period() -> None:
+    pool = FakePool(lambda member, _: crossing(11 + member.seed)(member.latents))
+    answers = asked(pool, (0, 1), search="bisection", axis=Latents(63))
+    assert [answer.value for answer in answers] == [11, 12]
+    assert all(len({member.seed for member in members}) == len(members) for _, members in pool.asked)
+    sizes = [(period, member.latents) for period, members in pool.asked for member in members if member.seed == 0]
+    assert sizes == [(period, size) for period in (1, 2) for size in (32, 16, 8, 12, 10, 11)]
 
 
 def test_two_equal_answers_in_a_row_end_the_search() -> None:
@@ -164,18 +185,18 @@ def test_after_a_period_few_sizes_near_the_answer_are_measured() -> None:
     assert {11, 12} <= set(later[0]) <= set(range(8, 16))
 
 
-def test_progress_names_the_bracket_and_the_period() -> None:
+def test_progress_names_the_period_the_last_possible_one_and_the_sizes() -> None:
     told = []
 
-    def report(done: int, words: str = "") -> None:
-        told.append(words)
+    def report(done: int, words: str = "", total: int | None = None) -> None:
+        told.append((words, total))
 
     spec = SearchSpec("trace", Latents(64), Member(4), 4, 1.0, 2, 6)
     pool: Any = FakePool(lambda member, _: crossing(11)(member.latents))
     run_searches(pool, [SeedSearch(spec, 0), SeedSearch(spec, 1)], report)
-    assert told[0] == "latents 0 to ?, period 1 (2 seeds)"
-    assert "latents 8 to 16, period 1 (2 seeds)" in told
-    assert told[-1].endswith("period 2 (2 seeds)")
+    assert told[0] == ("period 1 of at most 6, sizes 2 to 4, 2 seeds", 4)
+    assert ("period 1 of at most 6, sizes 8 to 16, 2 seeds", 4) in told
+    assert told[-1] == ("period 2 of at most 6, sizes 11 to 12, 2 seeds", 4)
 
 
 def test_convergence_over_a_strength_depends_on_the_latents_of_the_model() -> None:
@@ -200,7 +221,7 @@ def pool_of(precision: str = "float64") -> ModelPool:
 MEMBERS = (Member(2, learning_rate=3e-3), Member(7, Beta(2.0), 3e-3), Member(4, learning_rate=3e-3, seed=5))
 
 
-def test_a_model_is_measured_as_if_it_had_trained_alone() -> None:
+def test_a_model_is_measured_as_if_trained_alone() -> None:
     wanted = [("trace", member) for member in MEMBERS]
     together = pool_of()
     among = {period: together.measure(wanted, period, silent) for period in (1, 3)}

@@ -1,4 +1,4 @@
-"""Results of FONDUE as tables, and back."""
+"""Round trips of FONDUE's results through tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vaescope.sizing.search import SearchResult
 
 
 def found(**changes: Any) -> Fondue:
-    """Two seeds, one of which never met its threshold."""
+    """Two seeds, one of which never reached its threshold."""
     gaps = ((4, 0.0), (8, 0.5), (9, 1.5))
     searches = (SearchResult((8, 9), gaps, 1.0), SearchResult((9, None), gaps[:2], 1.0))
     values = (8, 9) if changes.get("over", "latents") == "latents" else (2.0, 2.5)
@@ -36,7 +36,7 @@ def through_json(result: Fondue) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("over", ["latents", "beta"])
-def test_a_result_comes_back_from_its_table(over: str) -> None:
+def test_a_result_is_rebuilt_from_its_table(over: str) -> None:
     result = found(over=over)
     for table in (result.plain(), through_json(result)):
         again = Fondue.from_plain(table)
@@ -45,7 +45,7 @@ def test_a_result_comes_back_from_its_table(over: str) -> None:
         assert again.curve == result.curve
 
 
-def test_an_infinite_gap_comes_back_infinite() -> None:
+def test_an_infinite_gap_stays_infinite() -> None:
     search = SearchResult((8, 9), ((8, 0.0), (9, math.inf)), 1.0)
     probes = (Probe(8, 0, 1, 1.0, 1.0, 0.0), Probe(9, 0, 1, math.inf, 1.0, math.inf))
     result = dataclasses.replace(found(), answers=(Answer(0, 8, 1, True, search),), probes=probes)
@@ -53,7 +53,7 @@ def test_an_infinite_gap_comes_back_infinite() -> None:
 
 
 @pytest.mark.parametrize("missing", ["searches", "looks", "over", "period", "seeds"])
-def test_a_table_that_lacks_something_is_refused(missing: str) -> None:
+def test_an_incomplete_table_is_refused(missing: str) -> None:
     table = {name: value for name, value in found().plain().items() if name != missing}
     with pytest.raises(RunError, match=missing):
         Fondue.from_plain(table)

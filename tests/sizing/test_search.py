@@ -35,7 +35,8 @@ BOTH = pytest.mark.parametrize("find", [fondue_search, in_rounds], ids=["one by 
 
 def test_the_measured_sizes_are_those_of_algorithm_1() -> None:
     result = fondue_search(measured, start=5)
-    # 5, 10 are within; 20 is above; then (10 + 20) // 2, (10 + 15) // 2 and (10 + 12) // 2. 20, 15 and 12 recur: memo.
+    # 5, 10 are within; 20 is above; then (10 + 20) // 2, (10 + 15) // 2 and (10 + 12) // 2. 20, 15 and 12 recur:
+    # memoised.
     assert [size for size, _ in result.gaps] == [5, 10, 20, 15, 12, 11]
     assert result.bracket == (11, 12)
     assert result.latents == 11
@@ -105,7 +106,7 @@ def test_an_infinite_gap_is_above_every_threshold(find: Callable[..., SearchResu
 
 
 @BOTH
-def test_a_search_that_starts_at_its_end_asks_for_it(find: Callable[..., SearchResult]) -> None:
+def test_a_search_that_starts_at_its_end_measures_it(find: Callable[..., SearchResult]) -> None:
     result = find(lambda size: 0.0, 1, largest=1)
     assert result.gaps[-1][0] == result.latents == 1
     assert result.summary().endswith("1 size tried")
@@ -164,6 +165,11 @@ def test_a_largest_size_that_is_no_size_is_named(find: Callable[..., SearchResul
 def test_a_gap_that_is_no_number_is_named_with_its_size(find: Callable[..., SearchResult], bad: Any) -> None:
     with pytest.raises(DataError, match="12 latents"):
         find(lambda size: bad if size == 12 else measured(size), 6)
+
+
+def test_a_gap_that_is_no_function_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="gap must be a function from a number of latents to a number, got 3"):
+        fondue_search(3, 3)  # type: ignore[arg-type]
 
 
 def test_a_range_without_sizes_is_named() -> None:

@@ -22,6 +22,7 @@ import vaescope
 from vaescope import __version__
 from vaescope.errors import RunError
 from vaescope.runs.folders import locked, sweep_marker
+from vaescope.runs.following import Follower
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import RESULTS_FILE, STATE_FILE
 from vaescope.runs.run import Run
@@ -78,7 +79,7 @@ def busy_worker(node: Any) -> int:
 
 
 def wait_until(look: Callable[[], Any]) -> Any:
-    """What a look finds, as soon as that is something."""
+    """The result of a function as soon as it is not empty."""
     until = time.monotonic() + 60
     while not (found := look()):
         assert time.monotonic() < until
@@ -88,7 +89,7 @@ def wait_until(look: Callable[[], Any]) -> Any:
 
 @contextmanager
 def holding(folder: Path, released: threading.Event) -> Iterator[None]:
-    """The lock of a run is held by somebody else until it is released."""
+    """Another process holds the lock of a run until it is released."""
     held = threading.Event()
 
     def hold() -> None:
@@ -107,7 +108,7 @@ def holding(folder: Path, released: threading.Event) -> Iterator[None]:
 
 
 def contents(jobs: list[Job], runs: Path) -> dict[str, Any]:
-    """Weights, history and results of every run, to the last bit."""
+    """Weights, history and results of every run, bit for bit."""
     store, found = Store(runs), {}
     for identity in (one for job in jobs for one in job.ids):
         path = store.path(identity)
@@ -122,6 +123,7 @@ def contents(jobs: list[Job], runs: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.slow
 def test_a_sweep_that_loses_a_worker_and_a_node_equals_one_on_this_machine(nodes: Any, tmp_path: Path) -> None:
     import ray
@@ -165,7 +167,17 @@ def test_an_interrupted_sweep_leaves_a_checkpoint_and_resumes(nodes: Any, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_failing_task_says_why_and_an_existing_connection_stays_open(nodes: Any, tmp_path: Path) -> None:
+def test_rows_of_a_cluster_reach_the_caller_before_its_jobs_are_done(nodes: Any, tmp_path: Path) -> None:
+    jobs, rows = swept(100, (LARGE, SMALL), seeds=2), []
+    options = EngineOptions(tmp_path, address=nodes.address, follower=Follower(rows.append))
+    for job in run_on_ray(jobs, options):
+        for identity in job.ids:
+            sent = [{"step": row.step, "split": row.split, **row.values} for row in rows if row.run == identity]
+            assert sent == Run.open(tmp_path / identity).history
+
+
+@pytest.mark.slow
+def test_a_failing_task_names_the_reason_and_an_existing_connection_stays_open(nodes: Any, tmp_path: Path) -> None:
     import ray
 
     ray.init(address=nodes.address, log_to_driver=False)
@@ -201,7 +213,7 @@ def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_is_no_cluster_is_named_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_no_cluster_is_named_before_a_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vaescope.sweeps.engines.ray.CONNECT_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as other:
 
@@ -223,7 +235,7 @@ def test_a_server_that_is_no_cluster_is_named_in_time(tmp_path: Path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_address_that_no_machine_has_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_address_is_named(tmp_path: Path) -> None:
     for wrong in ("127.0.0.1:99999", f"127.0.0.1:{'9' * 5000}", f"{'h' * 5000}:1"):
         with pytest.raises(RunError, match="no Ray cluster can be reached"):
             list(run_on_ray(swept(), EngineOptions(tmp_path, address=wrong)))

@@ -202,7 +202,7 @@ def test_a_sweep_trains_once_and_its_table_follows_the_grid(tmp_path: Path) -> N
     assert rows_of([job], tmp_path) == rows
 
 
-def test_a_job_is_done_only_when_all_of_it_is_measured(tmp_path: Path) -> None:
+def test_a_job_is_done_only_when_all_its_runs_are_measured(tmp_path: Path) -> None:
     sweep = digits({"seed": [0, 1]}, measure=MeasurementSpec(items=60))
     rows = quietly(sweep, tmp_path)
     more = make_jobs(digits({"seed": [0, 1]}, measure=MeasurementSpec(items=70)))
@@ -227,6 +227,16 @@ def test_the_plan_shows_finished_jobs_and_the_time_of_the_others(tmp_path: Path)
     assert len(list(tmp_path.glob("[!.]*/run.json"))) == 1
 
 
+def test_the_plan_names_what_differs_between_jobs_and_between_their_runs(tmp_path: Path) -> None:
+    grid = {"batch": [8, 16], "objective.beta": [1, 4], "seed": [0, 1, 2, 3]}
+    rows = plan_sweep(digits(grid), runs=tmp_path, device="cpu").rows()
+    shared = {"data": "digits", "latents": 2, "beta": "1.0, 4.0", "seed": "0 to 3", "state": "to do"}
+    for row, batch in zip(rows, (8, 16), strict=True):
+        assert {**shared, "batch": batch}.items() <= row.items()
+        assert row["runs"] == 8
+        assert not {"learning_rate", "objective", "steps", "net"} & set(row)
+
+
 def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     times = {"Beta": 1.0, "Factor": 3.0}
     monkeypatch.setattr(
@@ -234,7 +244,7 @@ def test_the_plan_times_every_kind_of_objective(monkeypatch: pytest.MonkeyPatch,
     )
     for names in (["beta", "factor"], ["factor", "beta"]):
         planned = plan_sweep(digits({"objective.name": names, "seed": [0, 1]}), runs=tmp_path, device="cpu")
-        assert {row["objective"]: row["seconds"] for row in planned.rows()} == {"Beta": 4.0, "Factor": 12.0}
+        assert {row["objective"]: row["seconds"] for row in planned.rows()} == {"beta": 4.0, "factor": 12.0}
 
 
 def test_a_plan_of_runs_that_diverge_at_once_can_be_made(tmp_path: Path) -> None:
@@ -264,7 +274,7 @@ def test_a_diverging_run_does_not_stop_the_others(workers: int, tmp_path: Path) 
     failures = [json.loads((tmp_path / "mixed" / row["id"] / "failure.json").read_text()) for row in rows[2:]]
     assert all(failure["step"] >= 1 for failure in failures)
     assert list((tmp_path / "mixed" / ".ensembles").iterdir()) == []
-    # What diverged leaves no trace in the others, and is not tried again.
+    # The diverged run does not affect the others, and is not trained again.
     assert rows[:2] == quietly(calm, tmp_path / "calm", workers=1)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
     assert quietly(mixed, tmp_path / "mixed", workers=1) == rows
@@ -346,18 +356,19 @@ monitor_every = 0
 learning_rate = 1e-3
 [grid]
 latents = [1, 2, 3, 4, 5, 6]
-"objective.beta" = [0.5, 1, 2, 4, 8, 16]
+"objective.beta" = [0.5, 2, 8]
 seed = [0, 1, 2, 3]
 [measure]
 items = 50
 """
+SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has none
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals groups of processes")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 # Ctrl-C, a kill of all, and a kill of the one process that the others work for.
 ENDS = [
     (signal.SIGINT, True, 1),
-    (signal.SIGKILL, True, 1),
-    (signal.SIGKILL, False, 2),
-    (signal.SIGINT, True, 2),
-    (signal.SIGKILL, True, 1),
+    (SIGKILL, True, 1),
+    (SIGKILL, False, 2),
 ]
 
 
@@ -379,19 +390,20 @@ def begun(file: Path, folder: Path, workers: int) -> subprocess.Popen[str]:
 
 
 def interrupted(file: Path, folder: Path, end: signal.Signals, everyone: bool, workers: int, delay: float) -> bool:
-    """Begin the sweep and end it after a while; whether it was still at work."""
+    """Start the sweep and stop it after a delay; returns whether it was still running."""
     process = begun(file, folder, workers)
     time.sleep(delay)
     at_work = process.poll() is None
     if at_work:
         (os.killpg if everyone else os.kill)(process.pid, end)
-    # The pipes close when the last process that holds them is gone: nobody is left behind.
+    # The pipes close when the last process that holds them has ended: none is left.
     process.communicate(timeout=60)
     return at_work
 
 
+@POSIX
 @pytest.mark.slow
-def test_a_sweep_interrupted_five_times_gives_the_same_table(tmp_path: Path) -> None:
+def test_a_sweep_interrupted_three_times_gives_the_same_table(tmp_path: Path) -> None:
     from vaescope.sweeps.toml import read_sweep
 
     file = tmp_path / "sweep.toml"
@@ -399,14 +411,14 @@ def test_a_sweep_interrupted_five_times_gives_the_same_table(tmp_path: Path) -> 
     began = time.monotonic()
     whole = quietly(read_sweep(file), tmp_path / "whole")
     length = time.monotonic() - began
-    assert len(whole) == 36 * 4
+    assert len(whole) == 18 * 4
     moments = random.Random(0)
     hits = [
-        # Others load everything once more before they work.
+        # New processes first load all packages again.
         interrupted(file, tmp_path / "stopped", *end, delay=moments.uniform(0.02, 0.25) * length + 4 * (end[2] - 1))
         for end in ENDS
     ]
-    assert sum(hits) >= 3
+    assert sum(hits) >= 2
     assert quietly(read_sweep(file), tmp_path / "stopped") == whole
     assert not list((tmp_path / "stopped" / ".ensembles").iterdir())
 
@@ -423,8 +435,9 @@ seed = [0, 1, 2, 3, 4, 5]
 """
 
 
+@POSIX
 @pytest.mark.slow
-@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 1), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 1), (SIGKILL, -9)])
 def test_worker_processes_end_with_their_parent_and_start_no_other_job(
     end: signal.Signals, code: int, tmp_path: Path
 ) -> None:
@@ -439,7 +452,7 @@ def test_worker_processes_end_with_their_parent_and_start_no_other_job(
         process.communicate(timeout=60)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, SIGKILL)
     assert process.returncode in (code, -end)
     assert len(list(folder.glob("[!.]*/run.json"))) == 2
 
@@ -482,7 +495,7 @@ def test_systems_without_affinity_or_signal_masks_can_run_sweeps(
 ) -> None:
     # macOS has no sched_getaffinity, Windows neither that nor pthread_sigmask.
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    # Only for the engine: multiprocessing decided on its own when it was imported.
+    # Only for the engine: multiprocessing chose when it was imported.
     monkeypatch.setattr("vaescope.sweeps.engines.local.signal", SimpleNamespace(SIGINT=signal.SIGINT))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert available_cores() == 2
@@ -490,13 +503,14 @@ def test_systems_without_affinity_or_signal_masks_can_run_sweeps(
     assert sorted(job.number for job in run_locally(jobs, EngineOptions(tmp_path))) == [0, 1]
 
 
+@LINUX
 def test_worker_processes_do_not_receive_ctrl_c(tmp_path: Path) -> None:
     performed = iter(run_locally(make_jobs(digits({"batch": [8, 16, 32]})), EngineOptions(tmp_path, workers=2)))
     next(performed)
     statuses = [Path(f"/proc/{child.pid}/status").read_text() for child in multiprocessing.active_children()]
     list(performed)
     assert len(statuses) == 2
-    # Blocked since before they began: one that still imports its packages has no word for it.
+    # The signal is blocked before they start, because a process that is still importing cannot handle it.
     blocked = [int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) for status in statuses]  # type: ignore[index]
     assert all(mask >> (signal.SIGINT - 1) & 1 for mask in blocked)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -11,12 +11,13 @@ from typing import Any, TypedDict, cast
 import cattrs
 import numpy as np
 from cattrs.gen import make_dict_unstructure_fn, override
+from torch import Tensor
 
 from vaescope.checks import LARGEST_NUMBER, is_whole
 from vaescope.data.dataset import Dataset, describe
 from vaescope.errors import ConfigurationError, quoted
 from vaescope.likelihoods import LIKELIHOODS
-from vaescope.models import MODELS, Architecture
+from vaescope.models import MODELS, AnyArchitecture, Architecture, FactoryArchitecture, TrainableModel
 from vaescope.nets import NETS
 from vaescope.objectives import OBJECTIVES
 from vaescope.posteriors import POSTERIORS
@@ -38,7 +39,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 
 
 class DataDescription(TypedDict):
-    """What a configuration keeps of a data set; the name is not part of the id."""
+    """The facts about a data set that a configuration keeps; the name is not part of the id."""
 
     name: str
     items: int
@@ -77,16 +78,18 @@ class Pruning:
 class Configuration:
     """One run: data, split, architecture, training plan, the member's own settings, and how it was pruned.
 
-    The plan of a pruned run is that of the original run. `pruned` is part of the id only if it is set, so a pruned run
-    and a run trained with as many latents differ, and runs that were not pruned keep their ids.
+    The plan of a pruned run is that of the original run. `pruned` and `start`, the id of the run from whose weights
+    training starts, are part of the id only if they are set, so a pruned run and a run trained with as many latents
+    differ, and other runs keep their ids.
     """
 
     data: DataDescription
     split: Split
-    architecture: Architecture
+    architecture: AnyArchitecture
     plan: Plan
     member: Member
     pruned: Pruning | None = None
+    start: str | None = None
 
     def __post_init__(self) -> None:
         shape = self.data["shape"]
@@ -97,9 +100,17 @@ class Configuration:
             )
 
     @classmethod
-    def of(cls, data: Dataset, split: Split, architecture: Architecture, plan: Plan, member: Member) -> Configuration:
+    def of(
+        cls,
+        data: Dataset,
+        split: Split,
+        architecture: AnyArchitecture,
+        plan: Plan,
+        member: Member,
+        start: str | None = None,
+    ) -> Configuration:
         """The configuration of training on an opened data set."""
-        return cls(cast(DataDescription, describe(data)), split, architecture, plan, member)
+        return cls(cast(DataDescription, describe(data)), split, architecture, plan, member, start=start)
 
     def plain(self) -> Table:
         """The configuration as run.json has it, in tables, lists, text and numbers."""
@@ -114,12 +125,20 @@ class Configuration:
         try:
             return _converter().structure({name: value for name, value in table.items() if name != "format"}, cls)
         except cattrs.errors.ForbiddenExtraKeysError as error:
-            raise ConfigurationError(f"a configuration must have no entries that are not known: {error}.") from error
+            raise ConfigurationError(f"a configuration must have known entries only: {error}.") from error
 
     @property
     def id(self) -> str:
         """The id of the run."""
         return identity_of(self.plain())
+
+    def build(self, weights: Mapping[str, Tensor]) -> TrainableModel:
+        """The model with these weights and their precision, in evaluation mode."""
+        model = self.architecture.build(tuple(self.data["shape"]), self.member.latents, seed=None)
+        # A file gives its tensors in any order, and counts of batches are whole numbers.
+        kept = next(tensor.dtype for tensor in weights.values() if tensor.is_floating_point())
+        model.to(kept).load_state_dict(weights)
+        return model.eval()
 
     def plugins(self) -> tuple[Plugin, ...]:
         """The variants that come from other packages."""
@@ -143,14 +162,22 @@ def _converter() -> cattrs.Converter:
     converter = strict_converter()
     # Parts are written with their registered names; Member, Plan and Architecture resolve them when they are built.
     converter.register_unstructure_hook(Architecture, Architecture.plain)
+    converter.register_unstructure_hook(FactoryArchitecture, FactoryArchitecture.plain)
     objective, optimiser = override(unstruct_hook=OBJECTIVES.plain), override(unstruct_hook=OPTIMISERS.plain)
     converter.register_unstructure_hook(Member, make_dict_unstructure_fn(Member, converter, objective=objective))
     converter.register_unstructure_hook(Plan, make_dict_unstructure_fn(Plan, converter, optimiser=optimiser))
-    for kind in (Architecture, Plan, Member):
+    converter.register_structure_hook(AnyArchitecture, lambda table, _: _architecture(table))
+    for kind in (Plan, Member):
         converter.register_structure_hook(kind, lambda table, kind: kind(**table))
-    omitted = make_dict_unstructure_fn(Configuration, converter, pruned=override(omit_if_default=True))
+    optional = override(omit_if_default=True)
+    omitted = make_dict_unstructure_fn(Configuration, converter, pruned=optional, start=optional)
     converter.register_unstructure_hook(Configuration, omitted)
     return converter
+
+
+def _architecture(table: Mapping[str, Any]) -> AnyArchitecture:
+    """The architecture of a configuration: of registered parts, or of a factory."""
+    return FactoryArchitecture.from_plain(table) if "factory" in table else Architecture(**table)
 
 
 def _json_value(value: object, path: str) -> object:

@@ -1,41 +1,38 @@
-"""Export a run as ONNX: encoder and decoder as two files that need neither PyTorch nor this library."""
+"""Export a model as ONNX: encoder and decoder as two files that need neither PyTorch nor this library."""
 
 from __future__ import annotations
 
-import copy
-import importlib.util
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import overload
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vaescope.data import DataLike
+from vaescope.checks import finite_number
+from vaescope.data import DataLike, Dataset
 from vaescope.data.conditions import conditions_of
-from vaescope.errors import ConfigurationError, RunError
+from vaescope.encoding import WrappedModel, checked_model, model_name, open_for, recognise
+from vaescope.encoding.scvi import ScviModel
+from vaescope.encoding.untouched import in_single_precision, untouched
+from vaescope.errors import ConfigurationError
 from vaescope.files import write_atomically
-from vaescope.models import LatentModule
-from vaescope.nets.convolution import Deconvolution
+from vaescope.models import LatentModule, TrainableModel
+from vaescope.models.latent_model import LatentModel
+from vaescope.models.recognition import Function
 from vaescope.notebook import NotebookResult
 from vaescope.runs.folders import make_folder
+from vaescope.runs.onnx_files import ExportedPart, check_packages, checked_content
 from vaescope.runs.record import Table
 from vaescope.runs.rows import Row
 from vaescope.runs.run import Run
-from vaescope.runs.store import data_of, named_run, sample_items
+from vaescope.runs.store import data_of, load, sample_items
 
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
-
-PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 FOLDER, CHECK_ITEMS = "onnx", 64
-TOLERANCE = 1e-4  # relative to the largest number, or to 1 if all are smaller
-TRACED_ITEMS = 3  # with one item, the tracer would fix the number of items
+# Relative to the largest number, or to 1 if all are smaller.
+RUN_TOLERANCE, MODEL_TOLERANCE = 1e-4, 1e-5
 NO_ENCODER = "the code of a model 'vgon' is a gradient through its decoder, which ONNX cannot express"
 
 
@@ -52,9 +49,14 @@ class ExportedFile:
 
 @dataclass(frozen=True)
 class Exported(NotebookResult):
-    """The files of a run's encoder and decoder, checked on `items` items; `missing` says why there is no encoder."""
+    """The files of a model's encoder and decoder, checked on `items` items.
 
-    run: Run
+    Attributes:
+        name: The name of the model, or 'run' with an id.
+        missing: Why there is only one file; empty if there are two.
+    """
+
+    name: str
     files: tuple[ExportedFile, ...]
     items: int
     missing: str = ""
@@ -74,185 +76,182 @@ class Exported(NotebookResult):
 
     def summary(self) -> str:
         """What was written and how much it differs from PyTorch."""
-        names = " and ".join(file.path.name for file in self.files)
+        written = [file.path.name for file in self.files]
         largest = max(file.max_difference for file in self.files)
-        text = f"Run {self.run.id} as {names}: within {largest:.2g} of PyTorch on {self.items} items."
-        return f"{text} There is no encoder.onnx: {self.missing}." if self.missing else text
+        text = (
+            f"{self.name[0].upper()}{self.name[1:]} as {' and '.join(written)}: within {largest:.2g} of PyTorch on "
+            f"{self.items} items."
+        )
+        if not self.missing:
+            return text
+        (absent,) = {"encoder.onnx", "decoder.onnx"} - {*written}
+        return f"{text} There is no {absent}: {self.missing}."
 
     def plain(self) -> Table:
         """The result in tables, lists, text and numbers."""
-        return {"run": self.run.id, "summary": self.summary(), "files": self.rows(), "missing": self.missing}
+        return {"model": self.name, "summary": self.summary(), "files": self.rows(), "missing": self.missing}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportedRun(Exported):
+    """The files of a run's encoder and decoder; see `Exported` for the other attributes."""
+
+    run: Run
+
+    def plain(self) -> Table:
+        """The result in tables, lists, text and numbers."""
+        return {"run": self.run.id, **{name: value for name, value in super().plain().items() if name != "model"}}
+
+
+@overload
 def export(
-    run: Run | str | Path,
+    subject: Run | str | Path,
+    folder: str | Path | None = ...,
+    *,
+    data: DataLike | None = ...,
+    check_items: int = ...,
+    tolerance: float | None = ...,
+    seed: int = ...,
+    runs: str | Path | None = ...,
+) -> ExportedRun: ...
+@overload
+def export(
+    subject: nn.Module | Function | ScviModel,
+    folder: str | Path,
+    *,
+    data: DataLike,
+    check_items: int = ...,
+    tolerance: float | None = ...,
+    seed: int = ...,
+) -> Exported: ...
+def export(
+    subject: Run | str | Path | nn.Module | Function | ScviModel,
     folder: str | Path | None = None,
     *,
     data: DataLike | None = None,
     check_items: int = CHECK_ITEMS,
+    tolerance: float | None = None,
     seed: int = 0,
     runs: str | Path | None = None,
 ) -> Exported:
     """Write encoder.onnx (x -> mean, variance) and decoder.onnx (z -> the mean of x) for any number of items.
 
-    The files of a conditional model take the condition, too. Numbers are float32, whatever the run was trained in. Both
-    files are checked with onnxruntime before anything is written.
+    The files of a conditional model take the condition, too. Numbers are float32, whatever the model was trained in,
+    and pixels lie in the `range` of the data, or in [0, 1].
+    Both files are checked with onnxruntime before anything is written. Of a model without a decoder, only the encoder
+    is written.
 
     Args:
-        run: A run, its folder, or the beginning of its id.
-        folder: Default: the folder 'onnx' of the run.
+        subject: A run, its folder, or the beginning of its id; or a model of any library, see `vaescope.wrap`.
+        folder: Where the files are written; a model of another library needs one. Default: the folder 'onnx' of the
+            run.
         data: Items to check the files on. Default: the data of the run.
         check_items: Maximum number of items to check.
+        tolerance: The largest difference from PyTorch, relative to the largest number, or to 1 if all are smaller.
+            Default: 1e-4 for runs, 1e-5 for other models.
         seed: Random seed for item selection.
         runs: Folder of runs to find an id in.
     """
-    _check_packages()
-    found = named_run(run, runs)
-    some = sample_items(data_of(found, data), check_items, seed)
-    parts = _parts(found.model, some.batch(torch.arange(len(some))), conditions_of(found.model, some))
-    target = found.path / FOLDER if folder is None else Path(folder)
-    made = [(part, *_checked_content(found.model, part)) for part in parts]
-    make_folder(target)
+    check_packages()
+    allowed = None if tolerance is None else finite_number("tolerance", tolerance, above=0)
+    if isinstance(subject, Run | str | Path):
+        run = load(subject, runs)
+        some = sample_items(data_of(run, data), check_items, seed)
+        target = run.path / FOLDER if folder is None else Path(folder)
+        files, missing = _write(run.model, some, target, RUN_TOLERANCE if allowed is None else allowed)
+        return ExportedRun(f"run {run.id}", files, len(some), missing, run=run)
+    model = checked_model(subject)
+    if folder is None:
+        raise ConfigurationError("A model that is not a run has no folder to write to. Pass folder.")
+    opened = open_for(model, data)
+    recognise(model, opened)
+    some = sample_items(opened, check_items, seed, model)
+    files, missing = _write(model, some, Path(folder), MODEL_TOLERANCE if allowed is None else allowed)
+    return Exported(model_name(model), files, len(some), missing)
+
+
+def _write(model: LatentModel, some: Dataset, folder: Path, tolerance: float) -> tuple[tuple[ExportedFile, ...], str]:
+    """The files that were written, and why one is missing."""
+    if isinstance(model, WrappedModel):
+        _check_exportable(model)
+    elif not isinstance(model, TrainableModel):
+        raise ConfigurationError(
+            f"export takes a run, a model that vaescope builds or a model of another library, got {model_name(model)}."
+        )
+    running: AbstractContextManager[None] = (
+        in_single_precision(model) if isinstance(model, WrappedModel) else untouched(model)
+    )
+    with torch.no_grad(), running:
+        if isinstance(model, WrappedModel):
+            parts, missing = _parts_of_wrapped(model, some), model.no_decoder
+        else:
+            parts = _parts(model, some.in_data_scale(torch.arange(len(some))), conditions_of(model, some))
+            missing = "" if len(parts) == 2 else NO_ENCODER
+        made = [(part, *checked_content(model, model_name(model), part, tolerance)) for part in parts]
+    make_folder(folder)
     files = []
     for part, content, difference in made:
-        path = target / f"{part.name}.onnx"
+        path = folder / f"{part.name}.onnx"
         write_atomically(path, content)
         shapes = {name: tuple(value.shape[1:]) for name, value in part.inputs.items()}
         files.append(ExportedFile(path, shapes, part.outputs, len(content), difference))
-    return Exported(found, tuple(files), len(some), "" if len(parts) == 2 else NO_ENCODER)
+    return tuple(files), missing
 
 
-def _check_packages() -> None:
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
+def _check_exportable(model: WrappedModel) -> None:
+    if model.takes_cells:
         raise ConfigurationError(
-            f"export needs the packages {', '.join(PACKAGES)}; {', '.join(missing)} cannot be found. "
-            "Run: pip install 'vaescope[onnx]'"
+            f"{model.name} cannot be exported: models of scvi-tools encode the cells of an AnnData with their batches "
+            "and covariates, which are no tensor. Export the module that you need with torch.onnx."
+        )
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        raise ConfigurationError(
+            f"{model.name} cannot be exported: it is a program of TorchScript, which torch cannot export. Pass the "
+            "module that it was made from."
+        )
+    if model.groups:
+        raise ConfigurationError(
+            f"{model.name} must have one group of latents to be exported, it has {len(model.groups)} "
+            f"({', '.join(model.groups)}). Pass to vs.wrap a function encode that returns one of them."
         )
 
 
-def _encoded(model: LatentModule, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
-    posterior = model.encode(x, condition)
+def _encoded(model: TrainableModel, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+    posterior = model.encode(model.pixel_scale.to_model(x), condition)
     return posterior.mean, posterior.variance
 
 
-def _decoded(model: LatentModule, z: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
-    return (model.decode(z, condition).mean,)
+def _decoded(model: TrainableModel, z: Tensor, condition: Tensor | None = None) -> tuple[Tensor, ...]:
+    return (model.pixel_scale.to_data(model.decode(z, condition).mean),)
 
 
-class _Traced(nn.Module):
-    """A function of a model and tensors as a module of the tensors alone."""
-
-    def __init__(self, model: LatentModule, function: Callable[..., tuple[Tensor, ...]]) -> None:
-        super().__init__()
-        self.model, self.function = model, function
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return self.function(self.model, *inputs)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A file to write: the function of the model that is traced, and inputs to try it on."""
-
-    name: str
-    function: Callable[..., tuple[Tensor, ...]]
-    inputs: dict[str, Tensor]
-    outputs: tuple[str, ...]
-
-
-def _parts(model: LatentModule, x: Tensor, condition: Tensor | None) -> list[_Part]:
+def _parts(model: TrainableModel, x: Tensor, condition: Tensor | None) -> list[ExportedPart]:
     """The decoder, and the encoder if there is one, with items and their mean codes to try them on."""
     x = x.to(model.latent_mask.dtype)
     given = {} if condition is None else {"condition": condition.to(x)}
-    with torch.no_grad():
-        z = model.encode(x, given.get("condition")).mean
-    decoder = _Part("decoder", _decoded, {"z": z, **(given if model.conditioned_decoder else {})}, ("x",))
-    if model.encoder is None:
+    z = _encoded(model, x, given.get("condition"))[0].detach()
+    ours = model if isinstance(model, LatentModule) else None
+    conditioned = ours is not None and ours.conditioned_decoder
+    decoder = ExportedPart("decoder", _decoded, {"z": z, **(given if conditioned else {})}, ("x",))
+    if ours is not None and ours.encoder is None:
         return [decoder]
-    return [_Part("encoder", _encoded, {"x": x, **given}, ("mean", "variance")), decoder]
+    return [ExportedPart("encoder", _encoded, {"x": x, **given}, ("mean", "variance")), decoder]
 
 
-def _checked_content(model: LatentModule, part: _Part) -> tuple[bytes, float]:
-    """The content of a file, and the maximum difference of its outputs from PyTorch."""
-    import onnxruntime
-
-    content = _content(model, part)
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    with torch.no_grad():
-        wanted = part.function(model, *part.inputs.values())
-    size, scale = len(wanted[0]), max(1.0, *(float(value.abs().max()) for value in wanted))
-    difference = max(_difference(session, part, wanted, rows) for rows in (slice(1), slice(1, size), slice(size)))
-    if not difference <= TOLERANCE * scale:
-        raise RunError(
-            f"{part.name}.onnx must be within {TOLERANCE * scale:g} of PyTorch, but differs by {difference:g}. It was "
-            "not written. Try another version of onnx, onnxruntime or torch."
-        )
-    return content, difference
+def _encoded_by_wrapped(model: WrappedModel, x: Tensor) -> tuple[Tensor, ...]:
+    posterior, _ = model.run_encoder(x)[""]
+    return posterior.mean.float(), posterior.variance.float()
 
 
-def _difference(session: InferenceSession, part: _Part, wanted: Sequence[Tensor], rows: slice) -> float:
-    """The maximum difference for some of the items, in one call of onnxruntime."""
-    given = {name: value[rows].float().numpy() for name, value in part.inputs.items()}
-    found = (torch.from_numpy(one) for one in session.run(list(part.outputs), given))
-    return max(float((ours - theirs[rows]).abs().max()) for ours, theirs in zip(found, wanted, strict=True))
+def _decoded_by_wrapped(model: WrappedModel, z: Tensor) -> tuple[Tensor, ...]:
+    return (model.run_decoder(z).mean,)
 
 
-def _content(model: LatentModule, part: _Part) -> bytes:
-    """The graph for any number of items, without the paths of this machine."""
-    items = torch.export.Dim("items", min=1)
-    with _quiet():
-        program = torch.onnx.export(
-            _Traced(_portable(model), part.function).eval(),
-            tuple(value[:TRACED_ITEMS].float() for value in part.inputs.values()),
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-            input_names=list(part.inputs),
-            output_names=list(part.outputs),
-            dynamic_shapes=(tuple({0: items} for _ in part.inputs),),
-        )
-    assert program is not None  # with dynamo
-    written = program.model_proto
-    graph = written.graph
-    for noted in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
-        noted.ClearField("metadata_props")
-    return bytes(written.SerializeToString())
-
-
-def _portable(model: LatentModule) -> LatentModule:
-    """A copy in float32 in which a deconvolution is one ONNX operation."""
-    copied = copy.deepcopy(model).float()
-    for module in list(copied.modules()):
-        for name, child in module.named_children():
-            if isinstance(child, Deconvolution):
-                setattr(module, name, _Transposed(child))
-    return copied
-
-
-class _Transposed(nn.Module):
-    """A `Deconvolution` by PyTorch's own operation, also for one channel, where that is slower on a CPU."""
-
-    def __init__(self, layer: Deconvolution) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        weight, (height, width) = self.layer.weight, self.layer.size
-        image = F.conv_transpose2d(x, weight, self.layer.bias, stride=2, padding=weight.shape[-1] // 2 - 1)
-        return image if image.shape[-2:] == (height, width) else image[..., :height, :width]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings of the exporter about PyTorch's own code and about packages that are not needed."""
-    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning)
-            warnings.filterwarnings("ignore", "# The axis name: items will not be used", UserWarning)
-            yield
-    finally:
-        logger.setLevel(level)
+def _parts_of_wrapped(model: WrappedModel, data: Dataset) -> list[ExportedPart]:
+    """The encoder, and the decoder if there is one, with items and their mean codes to try them on."""
+    x = data.batch(torch.arange(len(data))).float().cpu()
+    encoder = ExportedPart("encoder", _encoded_by_wrapped, {"x": x}, ("mean", "variance"))
+    if model.no_decoder:
+        return [encoder]
+    z, _ = _encoded_by_wrapped(model, x)
+    return [encoder, ExportedPart("decoder", _decoded_by_wrapped, {"z": z}, ("x",))]

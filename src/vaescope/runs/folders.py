@@ -6,7 +6,7 @@ import json
 import secrets
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,13 +42,13 @@ class Ownership:
                 raise _not_writable(folder, error) from error
             if found is None:
                 raise RunError(
-                    f"{folder} must stay in place while it is trained, it was moved or deleted. Put it back, or run "
-                    "the same command again to train it from the start."
+                    f"{folder} must stay in place while it is trained, but it was moved or deleted. Put it back, or "
+                    "run the same command again to train it from the start."
                 )
             if found != self.token:
                 raise BusyError(
-                    f"{folder} must be trained by one process, another one has taken it over; this one stops. Wait "
-                    "for the other."
+                    f"{folder} must be trained by one process at a time, but another one has taken it over. This "
+                    "one stops: wait for the other."
                 )
 
     def release(self, folder: Path) -> None:
@@ -128,7 +128,7 @@ def remove_leftovers(folder: Path) -> None:
 
 def ensemble_of(run: Path) -> tuple[Path, int] | None:
     """The folder of the ensemble that a run was last trained in, and its position there; None if it trains alone."""
-    found = [(folder, ids.index(run.name)) for folder, ids in _ensembles(run.parent) if run.name in ids]
+    found = [(folder, ids.index(run.name)) for folder, ids in ensembles_in(run.parent) if run.name in ids]
     return found[-1] if found else None
 
 
@@ -139,10 +139,10 @@ def remove_finished_ensembles(runs: Path) -> None:
     """
     for folder in _matching(runs, f"{DELETED_PREFIX}*"):
         try:
-            _delete(folder)
+            delete_folder(folder)
         except RunError as error:  # nothing depends on it
             warnings.warn(str(error), stacklevel=2)
-    for folder, ids in _ensembles(runs):
+    for folder, ids in ensembles_in(runs):
         if any(_is_complete(runs / identity) for identity in ids):
             # Another process may delete it at the same time.
             with suppress(FileNotFoundError):
@@ -154,10 +154,29 @@ def delete_ensemble(folder: Path) -> None:
     renamed = folder.with_name(f"{DELETED_PREFIX}{folder.name}")
     with _removing(folder):
         folder.rename(renamed)
-    _delete(renamed)
+    delete_folder(renamed)
 
 
-def _delete(folder: Path) -> None:
+def delete_ensembles_of(runs: Path, ids: Set[str]) -> None:
+    """Delete the ensembles of deleted runs of which no other member is left."""
+    for folder, members in ensembles_in(runs):
+        if ids & set(members) and not any((runs / identity).exists() for identity in members):
+            delete_ensemble(folder)
+
+
+def move_out(run: Path) -> Path:
+    """Move the folder of a run aside, where the next training deletes it if this process does not; returns the path."""
+    aside = run.parent / ENSEMBLES
+    make_folder(aside)
+    if aside.is_symlink():
+        raise RunError(f"{aside} must be a folder for runs to be deleted, but it is a link. Move the link elsewhere.")
+    moved = aside / f"{DELETED_PREFIX}{run.name}-{secrets.token_hex(4)}"
+    with _removing(run):
+        run.rename(moved)
+    return moved
+
+
+def delete_folder(folder: Path) -> None:
     """Delete a folder, even if another process is deleting it at the same time."""
     while folder.exists():
         with suppress(FileNotFoundError), _removing(folder):
@@ -173,12 +192,11 @@ def _removing(folder: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise RunError(
-            f"{folder} must be removable, as its ensemble is finished ({error.strerror}). Check who owns the folder "
-            "and its permissions."
+            f"{folder} must be removable ({error.strerror}). Check who owns the folder and its permissions."
         ) from error
 
 
-def _ensembles(runs: Path) -> list[tuple[Path, list[str]]]:
+def ensembles_in(runs: Path) -> list[tuple[Path, list[str]]]:
     """The folder of every ensemble and the ids of its members, the most recent last; a damaged one is left out."""
     found = []
     for file in _matching(runs, f"[!.]*/{MEMBERS_FILE}"):
@@ -209,7 +227,7 @@ def read_members(file: Path) -> list[str]:
 
 
 def _is_complete(run: Path) -> bool:
-    """Whether run.json says so; a damaged one does not, and is named when it is opened."""
+    """Whether run.json says that the run is complete; False for a damaged one, which is named when it is opened."""
     try:
         return bool(json.loads((run / RUN_FILE).read_bytes())["status"] == COMPLETE)
     except (OSError, *DAMAGE):

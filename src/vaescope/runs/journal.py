@@ -86,7 +86,7 @@ class Journal:
         All of them must have the `checksum`; by default, those up to the checkpoint must have the checkpoint's.
         """
         # First: rows reach the disk before the checkpoint that includes them.
-        checkpoint = self._checkpoint() if checksum is None else None
+        checkpoint = read_checkpoint(self.path.parent) if checksum is None else None
         with naming(self.path):
             lines = self.content(checksum).split(b"\n")[:-1]
         rows = []
@@ -131,23 +131,24 @@ class Journal:
             )
         return kept
 
-    def _checkpoint(self) -> tuple[int, str] | None:
-        """The step of the checkpoint, and the checksum of the rows up to it; None if there is none.
-
-        A damaged checkpoint has none, too: it is named when training resumes from it.
-        """
-        try:
-            notes = read_notes(self.path.with_name(STATE_FILE))
-            return int(notes[STEP_NOTE]), notes[HISTORY_NOTE]
-        except (OSError, *DAMAGE):
-            return None
-
     def _changed(self) -> RunError:
         return RunError(f"{self.path} is damaged ({NO_MATCH}). {RESTORE}")
 
 
 def _lines(rows: Iterable[Table]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def read_checkpoint(folder: Path) -> tuple[int, str] | None:
+    """The step of the checkpoint in a folder, and the checksum of the rows up to it; None if there is none.
+
+    A damaged checkpoint has none, too: it is named when training resumes from it.
+    """
+    try:
+        notes = read_notes(folder / STATE_FILE)
+        return int(notes[STEP_NOTE]), notes[HISTORY_NOTE]
+    except (OSError, *DAMAGE):
+        return None
 
 
 def read_notes(file: Path) -> dict[str, str]:

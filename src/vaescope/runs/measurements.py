@@ -19,7 +19,7 @@ from vaescope.runs.record import RESULTS_FILE, Table
 from vaescope.runs.rows import read_measurements
 from vaescope.runs.run import Run
 from vaescope.runs.sealed import sealed
-from vaescope.runs.store import data_of, sample_items
+from vaescope.runs.store import MAX_ITEMS, data_of, sample_items
 from vaescope.training.plan import LARGEST_SEED
 
 REGIME = "regime"  # the types of latents and the rate, which are always measured
@@ -42,7 +42,7 @@ class MeasurementSpec:
     """
 
     metrics: tuple[str, ...] = ()
-    items: int = 10_000
+    items: int = MAX_ITEMS
     exclude: str | None = None
     seed: int = 0
 
@@ -86,7 +86,7 @@ def is_measured(run: Run, spec: MeasurementSpec) -> bool:
 
 
 def measure(run: Run, spec: MeasurementSpec, device: str = "cpu") -> dict[str, float | None]:
-    """The measurements of a run by flat names; those made before are read, the others are computed on `device`.
+    """The measurements of a run by flat names; earlier ones are read, the others are computed on `device`.
 
     A metric that this run cannot have, such as one that needs latents in use, is None; the reason is kept with it.
     """

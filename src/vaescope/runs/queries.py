@@ -206,7 +206,7 @@ def _answer(connection: DuckDBPyConnection, sql: str, seconds: float) -> tuple[l
             return running.result(seconds)
         except TimeoutError as error:
             raise ConfigurationError(
-                f"the query must end within {seconds:g} s, it did not. Ask for less, or raise the time limit."
+                f"the query must end within {seconds:g} s, but it did not. Select less, or raise the time limit."
             ) from error
         finally:
             while not running.done():
@@ -234,7 +234,9 @@ def write_parquet(rows: Sequence[Row], columns: Sequence[str], file: Path) -> No
     import duckdb
 
     if not columns:
-        raise ConfigurationError(f"a Parquet file needs at least one column, got none for {file}. Name some.")
+        raise ConfigurationError(
+            f"a Parquet file needs at least one column, got none for {file}. Name the columns to write."
+        )
     with _database() as (connection, temporary):
         _make_table(connection, "runs", rows, columns, temporary)
         made = temporary / "runs.parquet"

@@ -28,7 +28,7 @@ SUMMARY_FILE, RESULTS_FILE = "summary.json", "results.json"
 TRAINING, COMPLETE, FAILED = "training", "complete", "failed"
 
 FORMAT = 1  # of configurations
-PROVENANCE_VERSION = 2
+PROVENANCE_VERSION = 3
 CHECKSUMS_SINCE = 2  # the version of the record from which on files of a run carry checksums
 # Version 0.1 of vaescope kept these next to the id.
 FIELDS_BEFORE_PROVENANCE = ("source", "versions", "device")
@@ -73,6 +73,15 @@ class Origin(Additive):
 
 
 @dataclass(frozen=True)
+class RecordedPixelScale(Additive):
+    """The scale of the images of a run: see `vaescope.data.pixel_scale.PixelScale`."""
+
+    black: float
+    white: float
+    integer_white: int
+
+
+@dataclass(frozen=True)
 class Provenance(Additive):
     """How a run came about: facts that neither its weights nor its id depend on.
 
@@ -88,8 +97,10 @@ class Provenance(Additive):
         checksums: SHA-256 of the run's files, by name.
         compilation: Whether the training step was compiled; None: not recorded.
         started_from: What training started from; None: new weights, or not recorded.
-        latent_types: The type of each latent at the end of training; None: not recorded.
+        latent_types: The type of each latent at the end of training; None: not recorded, or the codes have no types.
+        latent_types_items: The number of items over which `latent_types` were found.
         plugins: Variants that come from other packages.
+        pixel_scale: The scale of the images; None: floats in [0, 1] or integers in 0..255, or not recorded.
     """
 
     version: int = PROVENANCE_VERSION
@@ -100,7 +111,9 @@ class Provenance(Additive):
     compilation: Compilation | None = None
     started_from: Origin | None = None
     latent_types: tuple[str, ...] | None = None
+    latent_types_items: int | None = None
     plugins: tuple[Plugin, ...] = ()
+    pixel_scale: RecordedPixelScale | None = None
 
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Provenance:
@@ -140,14 +153,14 @@ class RunRecord:
 
     @classmethod
     def read(cls, file: Path) -> RunRecord:
-        """Read run.json, after which its configuration is known to be the one that the id was made from."""
+        """Read run.json, and check that the id was made from its configuration."""
         with naming(file):
             table, has_checksum = read_sealed(file)
             found: Mapping[str, Any] = table
             written = found["configuration"].get("format")
             if isinstance(written, int) and written > FORMAT:
                 raise RunError(
-                    f"{file} must be of format {FORMAT} to be read, a newer version of vaescope wrote it in format "
+                    f"{file} must be of format {FORMAT} to be read, but a newer version of vaescope wrote it in format "
                     f"{written}. Update vaescope."
                 )
             record = cls.from_table(found)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vaescope.errors import DamagedRunWarning, RunError, unreadable
-from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.runs.folders import ensemble_of
 from vaescope.runs.journal import Journal
 from vaescope.runs.record import (
@@ -31,6 +30,7 @@ from vaescope.runs.record import (
     Table,
 )
 from vaescope.runs.sealed import DAMAGE, naming, read_sealed
+from vaescope.runs.type_counts import TypeCounts, with_labelled_types, with_measured
 
 Row = Table
 
@@ -42,7 +42,7 @@ PLAN_COLUMNS = ("precision", "evaluation_items", "monitor_items")
 OPTIONAL_COLUMNS = (*NAME_COLUMNS, *PLAN_COLUMNS, "initialisation", "held_out", "split_seed")
 SCHEDULES = ("warm_up", "free_bits")  # as in objectives.objective, which loads torch; a test compares them
 STEPS = "steps"  # of training; an objective may have an option of the same name
-ROW_VERSION = 1  # of kept rows; raised when a column is added
+ROW_VERSION = 2  # of kept rows; raised when a column is added
 TRIES, PAUSE_SECONDS = 5, 0.1  # another process may be writing or deleting the run
 SETTLED_SECONDS = 2.0  # after its last change, no other process is writing a run
 
@@ -76,7 +76,7 @@ def may_hold_run(path: str | Path) -> bool:
     """Whether a folder has a run.json, or cannot be looked into, which is said when it is read."""
     try:
         return stat.S_ISREG(os.stat(f"{path}/{RUN_FILE}").st_mode)
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # a name may be none that a file can have
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a name may be one that no file can have
         return False
     except OSError:
         return True
@@ -90,7 +90,7 @@ def read_rows(folder: Path) -> Listing:
 def read_row(path: Path) -> Row | None:
     """All settings of a run, the last values of its history, and its measurements; None if the run is gone.
 
-    A measurement replaces a value of the history that has the same name, such as the types of latents.
+    A measurement replaces a value of the history that has the same name; the final count of types stays.
     """
     found = _read([path])
     if path in found.problems:
@@ -139,7 +139,8 @@ def _row(path: Path) -> Row | None:
     row = _read_kept(path)
     if row is None and (row := _computed(path)) is None:
         return None
-    whole = {**row, **measured_values(path)}
+    measured = measured_values(path)
+    whole = with_measured(with_labelled_types(row), measured, measured.get("measure.items"))
     with naming(path / RESULTS_FILE):
         _check_names(whole)
     return whole
@@ -177,7 +178,7 @@ def _read_kept(path: Path) -> Row | None:
 def _check_names(row: Row) -> None:
     """Raise an error if the names of columns differ in their case alone: SQL does not tell them apart."""
     if len({name.lower() for name in row}) < len(row):
-        raise ValueError("two values have the same name, but for its case")
+        raise ValueError("two values have names that differ in case only")
 
 
 def _computed(path: Path) -> Row | None:
@@ -237,25 +238,26 @@ def summary_row(record: RunRecord, history: Sequence[Row]) -> Row:
     configuration = record.configuration
     data, architecture, plan, member = (configuration[name] for name in ("data", "architecture", "plan", "member"))
     pruned, last = configuration.get("pruned"), {row["split"]: row for row in history}
+    types = TypeCounts.of(record, history)
     row = {
         "id": record.id,
         "status": record.status,
         "data": data["name"],
         "items": data["items"],
-        "model": name_in(architecture["model"]),
-        "net": name_in(architecture["net"]),
-        "likelihood": name_in(architecture["likelihood"]),
+        "model": model_in(architecture),
+        **{part: name_in(architecture[part]) for part in ("net", "likelihood") if architecture.get(part) is not None},
         "latents": member["latents"],
         "objective": member["objective"]["name"],
         **strengths_of(member["objective"]),
         "seed": member["seed"],
         **({} if pruned is None else {"pruned_from": pruned["run"]}),
+        **({"started_from": configuration["start"]} if "start" in configuration else {}),
         "learning_rate": member["learning_rate"],
         "batch": plan["batch"],
         **settings_of(record),
         "step": history[-1]["step"] if history else 0,
         "steps": plan["steps"],
-        **{name: count for name, count in last.get("probe", {}).items() if name in VARIABLE_TYPES},
+        **({} if types is None else types.columns()),
         **{
             f"{split}_{name}": value
             for split in ("train", "test")
@@ -278,7 +280,7 @@ def variants_in(configuration: Mapping[str, Table]) -> dict[str, str]:
 
 def _parts_in(configuration: Mapping[str, Table]) -> dict[str, str | Table]:
     """Kind -> variant, as a name or a table of a name and options."""
-    architecture = {part: configuration["architecture"][part] for part in ARCHITECTURE_PARTS}
+    architecture = {part: value for part in ARCHITECTURE_PARTS if (value := configuration["architecture"].get(part))}
     optimiser, objective = configuration["plan"]["optimiser"], configuration["member"]["objective"]
     return {**architecture, "optimiser": optimiser, "objective": objective}
 
@@ -295,8 +297,8 @@ def settings_of(record: RunRecord) -> Row:
     }
     names = variants_in(configuration)
     found = {
-        **{kind: names[kind] for kind in NAME_COLUMNS},
-        "initialisation": configuration["architecture"]["initialisation"],
+        **{kind: names[kind] for kind in NAME_COLUMNS if kind in names},
+        "initialisation": configuration["architecture"].get("initialisation"),
         **{name: plan[name] for name in (*PLAN_COLUMNS, *INTERVALS)},
         "held_out": split["held_out"],
         "split_seed": split["seed"],
@@ -313,6 +315,12 @@ def strengths_of(objective: Table) -> dict[str, float]:
     """The numbers of an objective that are columns, schedules last."""
     names = sorted(objective, key=lambda name: name in SCHEDULES)
     return {name: objective[name] for name in names if type(objective[name]) in (int, float) and name != STEPS}
+
+
+def model_in(architecture: Table) -> str:
+    """The name of the model of an architecture: registered, or that of a factory, which may have none."""
+    factory = architecture.get("factory")
+    return name_in(architecture["model"]) if factory is None else factory["name"] or "factory"
 
 
 def name_in(part: str | Table) -> str:

@@ -93,7 +93,7 @@ def _ensemble_checks(folder: Path) -> list[Callable[[], object]]:
 
 
 def problems_of(checks: Iterable[Callable[[], object]]) -> list[RunError]:
-    """What the checks find; a file that is gone, or was never written, is none."""
+    """The errors that the checks raise; a missing file is not an error."""
     found = []
     for check in checks:
         try:

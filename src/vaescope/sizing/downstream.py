@@ -73,9 +73,8 @@ def predict(
     trees = len(runs) * TREES["max_iter"] * sum(target.classes for target in targets.values())
     shown = progress if trees * len(learning) > LONG_TASK else False
     chosen, accuracies = choose_device(device), []
-    with progress_bar(f"predicting {learning.name}", len(runs), shown) as report:
+    with progress_bar(f"predicting factors of {learning.name}", len(runs), shown, unit="models") as report:
         for done, run in enumerate(runs, 1):
-            # Progress bars do not nest.
             learned, tested = (
                 encode(run.model, part, device=chosen, progress=False).mean.numpy() for part in (learning, testing)
             )

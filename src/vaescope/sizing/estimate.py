@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 import torch
@@ -15,19 +14,33 @@ from vaescope.data import DataLike, open_dataset
 from vaescope.data.dataset import describe
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import Likelihood
+from vaescope.models.factory import factory_name
 from vaescope.nets import Net
 from vaescope.objectives import OBJECTIVES, Objective, form
 from vaescope.posteriors import Posterior
 from vaescope.priors import Prior
-from vaescope.progress import progress_bar
+from vaescope.progress import ProgressReport, progress_bar
 from vaescope.registry import PartSpec
 from vaescope.runs.folders import locked
+from vaescope.runs.options import ModelSpec
 from vaescope.sizing.axes import LATENTS
+from vaescope.sizing.folder import search_folder
 from vaescope.sizing.gaps import GapSpec
-from vaescope.sizing.model_pool import ModelPool, SeedSearch, run_searches
+from vaescope.sizing.model_pool import ModelPool, OwnPool, Pool, SeedSearch, run_searches
+from vaescope.sizing.own_training import TrainFunction
 from vaescope.sizing.result import Fondue, Probe
-from vaescope.sizing.setup import MAX_SLOTS, Question, SearchOptions, labelled_gaps, search_folder
-from vaescope.sizing.store import GapJournal, Measurements, StateFiles, States, add_training_time, save_result
+from vaescope.sizing.setup import MAX_SLOTS, Question, SearchOptions, Setup, labelled_gaps
+from vaescope.sizing.store import (
+    GapJournal,
+    Measurements,
+    StateFiles,
+    States,
+    add_training_time,
+    result_file,
+    save_result,
+)
+from vaescope.training import Member
+from vaescope.training.compilation import CompilationChoice, choose_compilation
 from vaescope.training.optimisers import Optimiser
 
 
@@ -46,7 +59,8 @@ def fondue(
     period: int | None = None,
     max_periods: int = SearchOptions.max_periods,
     probe_items: int = SearchOptions.probe_items,
-    model: str | Mapping[str, object] = "vae",
+    search: str = SearchOptions.search,
+    model: ModelSpec | None = None,
     net: PartSpec[Net] | None = None,
     posterior: PartSpec[Posterior] | None = None,
     prior: PartSpec[Prior] | None = None,
@@ -58,8 +72,10 @@ def fondue(
     held_out: float | int = 0.1,
     split_seed: int = 0,
     device: str | torch.device | None = None,
+    compile: bool | None = None,
     runs: str | Path | None = SearchOptions.runs,
     progress: bool | None = None,
+    train: TrainFunction | None = None,
 ) -> Fondue:
     """Find how many latents a model needs: FONDUE (Bonheme, Algorithm 1), for one seed or several.
 
@@ -68,7 +84,8 @@ def fondue(
     until two successive periods give the same answer. No model is trained to the end.
 
     Args:
-        data: A name, a path, an array or a data set.
+        data: A name, a path, an array or a data set. What has options is opened first, as in
+            `open_dataset("images", size=64)`, or given as a table {"name": "images", "size": 64}.
         gap: 'trace', 'dimension', 'information', a table with a name and options, or your own (see `Gap`).
         threshold: The largest gap allowed; default: the gap's threshold.
         init: Where the search starts; default: the intrinsic dimension of the data.
@@ -81,21 +98,32 @@ def fondue(
         period: Steps between answers; default: an epoch, at least 400 (convolutional nets) or 1500 steps.
         max_periods: Training ends after this many periods, even if the answer still changes.
         probe_items: Number of training items on which gap and dimension are measured.
+        search: How sizes are chosen. All kinds find the same size where the gap crosses the threshold once, and measure
+            it and the next. 'rounds': several sizes at once; 'interpolate': two sizes, then those where the line
+            through their gaps meets the threshold, which trains fewer models; 'bisection': one size at a time, from 1
+            to `largest` (default: 199), again in each period (Bonheme, Algorithms 7 and 8).
         model, net, posterior, prior, likelihood, initialisation, optimiser: Parts, as in `fit`.
         batch: Batch size; default: 64, or 16 for fewer than 25,000 items.
         precision: 'float32', 'float64', 'tf32' or 'bfloat16'.
         held_out: Share (float) or number (int) of items that are not trained on.
         split_seed: Seed of the choice of held-out items.
         device: Default: 'cuda' if available, else 'cpu'.
+        compile: Whether to compile the training step on a GPU; default: where that pays back, as in `fit`.
         runs: The folder to store the search in, where the same call resumes it; None stores nothing.
-        progress: Whether to show a progress bar; default: on a terminal.
+        progress: Whether to show progress: a bar on a terminal, lines in a log. Default: True.
+        train: Your own training of the models that the factory `model` builds, `function(model, data, steps, seed)`. It
+            trains the model for `steps` steps, and is called again with the same model to continue. `data` is a
+            data set of torch with the training items; `seed` differs between calls. Settings of our training, such
+            as `objective` and `learning_rate`, are then not allowed, and the search is not stored.
 
     Returns:
         The number of latents with its interval over seeds, the answer of each seed, and the curve of gaps.
 
     Example:
-        >>> size = vs.fondue("dsprites-small", seeds=5)
-        >>> size.latents, size.interval
+        >>> import vaescope as vs
+        >>> size = vs.fondue("digits", seeds=2, period=50, max_periods=1, runs=None, progress=False)
+        >>> sorted(size.curve[0])
+        ['gap', 'high', 'latents', 'low', 'minuend', 'seeds', 'subtrahend']
     """
     options = SearchOptions(
         seeds=seeds,
@@ -104,6 +132,7 @@ def fondue(
         period=period,
         max_periods=max_periods,
         probe_items=probe_items,
+        search=search,
         model=model,
         net=net,
         posterior=posterior,
@@ -116,8 +145,10 @@ def fondue(
         held_out=held_out,
         split_seed=split_seed,
         device=device,
+        compile=compile,
         runs=runs,
         progress=progress,
+        train=train,
     )
     return search_many(data, [Question(gap, objective, threshold, init, over, latents)], options)[0]
 
@@ -135,7 +166,8 @@ def search_many(
     trains once.
 
     Args:
-        data: A name, a path, an array or a data set.
+        data: A name, a path, an array or a data set. What has options is opened first, as in
+            `open_dataset("images", size=64)`, or given as a table {"name": "images", "size": 64}.
         questions: What to search for.
         options: How to train and measure.
         gaps: Gaps by label. Every model is measured by all of them, so that later questions need no training; a
@@ -156,20 +188,22 @@ def search_many(
     searches = [[SeedSearch(spec, seed) for seed in spec.seeds] for spec in specs]
     models = options.slots or sum(spec.width * len(spec.seeds) for spec in specs)
     slots = -(-models // -(-models // MAX_SLOTS))  # one for each model, or an even share where they take turns
-    folder = search_folder(options.runs, setup, describe(opened), labelled.values())
-    steps = 0
+    kept_in = options.runs if options.train is None else None  # nothing on disk could tell one function from another
+    folder = search_folder(kept_in, setup, describe(opened), labelled.values())
+    # From the plan alone: a search that is repeated trains nothing and has the same result.
+    choice = choose_compilation(setup.device.type, slots, setup.planned_steps, setup.compile)
+
+    def new_pool() -> Pool:
+        if options.train is not None:
+            return OwnPool(setup, labelled, options.train)
+        return ModelPool(setup, labelled, slots, states, measurements)
+
     with (
         _storage(folder) as (states, measurements),
-        progress_bar(f"fondue {opened.name}", None, options.progress) as report,
+        progress_bar(f"fondue on {opened.name}", None, options.progress, unit="steps") as report,
     ):
         training_began = time.monotonic()
-        # Models of one program have objectives of one form.
-        forms = [form(spec.member.objective) for spec in specs]
-        for one_form in dict.fromkeys(forms):
-            pool = ModelPool(setup, labelled, slots, states, measurements)
-            group = [own for own, its_form in zip(searches, forms, strict=True) if its_form == one_form]
-            run_searches(pool, list(chain.from_iterable(group)), report)
-            steps += pool.trained_steps
+        steps = _run(searches, new_pool, report)
         spent = time.monotonic() - training_began
         per_step = (spent / steps if steps else None) if folder is None else add_training_time(folder, spent, steps)
         results = tuple(
@@ -186,21 +220,31 @@ def search_many(
                 trained_steps=steps,
                 seconds=time.monotonic() - began,
                 data=describe(opened),
-                settings={
-                    **setup.architecture.plain(),
-                    **dataclasses.asdict(setup.plan),
-                    "learning_rate": spec.member.learning_rate,
-                    "objective": OBJECTIVES.plain(spec.member.objective),
-                },
+                settings=_settings(setup, spec.member, options, choice),
                 seconds_per_step=per_step,
+                search=spec.search,
             )
             for spec, own in zip(specs, searches, strict=True)
         )
         if folder is not None:
             if len(results) == 1:
-                save_result(folder, results[0])
+                save_result(folder, results[0], result_file(options.search))
             states.clear()
     return results
+
+
+def _run(searches: Sequence[Sequence[SeedSearch]], new_pool: Callable[[], Pool], report: ProgressReport) -> int:
+    """Run the searches of each question to the end; returns how many steps were trained."""
+    # Models of one program have objectives of one form.
+    groups: dict[object, list[SeedSearch]] = {}
+    for own in searches:
+        groups.setdefault(form(own[0].spec.member.objective), []).extend(own)
+    steps = 0
+    for group in groups.values():
+        pool = new_pool()
+        run_searches(pool, group, report)
+        steps += pool.trained_steps
+    return steps
 
 
 @contextmanager
@@ -211,6 +255,20 @@ def _storage(folder: Path | None) -> Iterator[tuple[States, Measurements]]:
         return
     with locked([folder]) as owned:
         yield StateFiles(folder), GapJournal(folder, owned)
+
+
+def _settings(setup: Setup, member: Member, options: SearchOptions, choice: CompilationChoice) -> dict[str, object]:
+    """What the models are, and how they were trained."""
+    models = setup.architecture.plain()
+    if options.train is not None:
+        return {**models, "train": factory_name(options.train)}
+    return {
+        **models,
+        **dataclasses.asdict(setup.plan),
+        "learning_rate": member.learning_rate,
+        "objective": OBJECTIVES.plain(member.objective),
+        "compilation": dataclasses.asdict(choice),
+    }
 
 
 def _probes(searches: Sequence[SeedSearch]) -> tuple[Probe, ...]:

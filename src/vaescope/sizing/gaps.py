@@ -18,6 +18,7 @@ from vaescope.data import Dataset
 from vaescope.data.conditions import conditions_of
 from vaescope.dimension import mle
 from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.models import TrainableModel
 from vaescope.numerics import linalg, renyi
 from vaescope.regime.mean_and_sampled import MEAN, SAMPLED, mean_and_sample_tables
 from vaescope.registry import Part, PartRegistry
@@ -164,7 +165,7 @@ class Information:
 
     def __call__(self, evidence: Evidence) -> GapTerms:
         blocks = [self._terms(*arrays) for arrays in _blocks(evidence, self.block, self.cut)]
-        entropy, information = (self._average(terms) for terms in zip(*blocks, strict=True))
+        entropy, information = (truncated_mean(terms, self.decimals) for terms in zip(*blocks, strict=True))
         return GapTerms(entropy, information)
 
     def _terms(self, codes: Tensor, items: Tensor, reconstructions: Tensor) -> tuple[float, float]:
@@ -172,12 +173,14 @@ class Information:
         shared = renyi.mutual_information(renyi.gram(items), renyi.gram(reconstructions), alpha)
         return renyi.entropy(renyi.gram(codes), alpha), shared
 
-    def _average(self, terms: tuple[float, ...]) -> float:
-        if self.decimals is None:
-            return math.fsum(terms) / len(terms)
-        step = int(10**self.decimals)
-        # Whole steps have exact sums. A term that rounding alone keeps below a step is on it.
-        return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
+
+def truncated_mean(terms: tuple[float, ...], decimals: int | None) -> float:
+    """The mean of terms, each truncated to `decimals` first unless that is None."""
+    if decimals is None:
+        return math.fsum(terms) / len(terms)
+    step = int(10**decimals)
+    # Whole steps have exact sums. A term that rounding alone keeps below a step is on it.
+    return sum(math.trunc(round(term * step, 6)) for term in terms) / (len(terms) * step)
 
 
 def gap_name(gap: object) -> str:
@@ -228,7 +231,9 @@ def _blocks(evidence: Evidence, size: int, cut: str) -> Iterator[tuple[Tensor, T
     for index in CUTS[cut](items, size, device):
         codes = sampled[index.to(sampled.device)].to(device)
         condition = None if conditions is None else conditions[index]
-        yield codes, items.batch(index).flatten(1), _reconstructions(model, codes, condition)
+        parts = items.batch(index), _reconstructions(model, codes, condition).unflatten(1, items.shape)
+        given, decoded = map(model.inside, parts) if isinstance(model, TrainableModel) else parts
+        yield codes, given.flatten(1), decoded.flatten(1)
 
 
 def _spread(items: Dataset, size: int, device: torch.device) -> list[Tensor]:

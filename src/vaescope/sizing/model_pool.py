@@ -4,18 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from typing import Protocol, TypeAlias
 
+import torch
+
+from vaescope.data import Dataset
 from vaescope.encoding import encode
-from vaescope.models import LatentModule
+from vaescope.encoding.scvi import ScviModel
+from vaescope.encoding.wrap import wrap
+from vaescope.encoding.wrapped import WrappedModel
+from vaescope.errors import ConfigurationError
+from vaescope.models import TrainableModel
+from vaescope.models.factory import checked_factory_size
 from vaescope.progress import ProgressReport
+from vaescope.sizing.axes import LATENTS
 from vaescope.sizing.gaps import Evidence, Gap, GapFunction, GapTerms, measure
+from vaescope.sizing.kinds import new_search
+from vaescope.sizing.own_training import ScviModels, TrainFunction, train_period
 from vaescope.sizing.result import Answer, Probe
-from vaescope.sizing.search import RoundSearch, SearchResult
+from vaescope.sizing.search import Search, SearchResult
 from vaescope.sizing.setup import SearchSpec, Setup
 from vaescope.sizing.store import Measurements, States
 from vaescope.training import Member, Trainer
 from vaescope.training.ensemble import group_members
+
+# Called with the steps that the models of a round have trained, and the steps of the whole round.
+StepsReport: TypeAlias = Callable[[int, int], object]
+
+
+class Pool(Protocol):
+    """Models that are trained and measured when a search asks for them.
+
+    Attributes:
+        trained_steps: Steps of all models together.
+    """
+
+    trained_steps: int
+
+    def measure(
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport
+    ) -> dict[tuple[str, Member], GapTerms]:
+        """The gap of each member after `period` periods; members that are not there yet are trained."""
 
 
 class ModelPool:
@@ -41,20 +70,25 @@ class ModelPool:
         self.measurements: Measurements = {} if measurements is None else measurements
         self.trained_steps = 0
         self._trainer: Trainer | None = None
-        self._shells: dict[int, LatentModule] = {}
+        self._shells: dict[int, TrainableModel] = {}
         self._probe = setup.probe.to(setup.device)
 
     def measure(
-        self, wanted: Sequence[tuple[str, Member]], period: int, report: Callable[[int], object]
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport
     ) -> dict[tuple[str, Member], GapTerms]:
         """The gap of each member after `period` periods; members that are not there yet are trained."""
         missing = dict.fromkeys(member for gap, member in wanted if (gap, member, period) not in self.measurements)
         for member in missing:
-            if self._periods_done(member) >= period:
+            done = self._periods_done(member)
+            if done and self._missing_gaps(member, done):  # the process was killed after it wrote the state
+                self._measure(self._trainer_of([member]), member, 0, done)
+            if done > period:
                 del self.states[member]  # its measurement was lost: train it again to measure it again
+        before = self.trained_steps
+        total = sum(self.setup.period * (period - self._periods_done(member)) for member in missing)
         for number in range(1, period + 1):
             for group in self._groups([member for member in missing if self._periods_done(member) < number]):
-                self._train(group, number, report)
+                self._train(group, number, lambda: report(self.trained_steps - before, total))
         return {(gap, member): self.measurements[gap, member, period] for gap, member in wanted}
 
     def _periods_done(self, member: Member) -> int:
@@ -65,31 +99,33 @@ class ModelPool:
         """Members that train together."""
         if not members:
             return
-        if self.setup.device.type == "cuda":
-            for start in range(0, len(members), self.slots):
-                yield members[start : start + self.slots]
-            return
         form = self.setup.form(max(member.latents for member in members))
-        for group in group_members(members, form, self.setup.device):
+        most = {"most": self.slots} if self.setup.device.type == "cuda" else {}
+        for group in group_members(members, form, self.setup.device, **most):
             yield [members[position] for position in group]
 
-    def _train(self, members: list[Member], period: int, report: Callable[[int], object]) -> None:
+    def _train(self, members: list[Member], period: int, report: Callable[[], object]) -> None:
         """Train the members to the end of a period, and measure them there."""
         trainer, stop = self._trainer_of(members), period * self.setup.period
         while trainer.state.step < stop:
             before = trainer.state.step
             trainer.advance(stop)
             self.trained_steps += (trainer.state.step - before) * len(members)
-            report(self.trained_steps)
+            report()
+        self.states.update({member: trainer.member_state(slot) for slot, member in enumerate(members)})
         for slot, member in enumerate(members):
-            model = trainer.load_into(self._shell(member.latents), slot)
-            codes, device = encode(model, self._probe, progress=False), self.setup.device
-            mean, variance, sample = (part.to(device) for part in (codes.mean, codes.variance, codes.sample))
-            evidence = Evidence(model, self._probe, replace(codes, mean=mean, variance=variance, sample=sample))
-            for label, gap in self.gaps.items():
-                self.measurements[label, member, period] = measure(gap, evidence)
-            # States follow their measurements: a stored state has been measured.
-            self.states[member] = trainer.member_state(slot)
+            self._measure(trainer, member, slot, period)
+
+    def _missing_gaps(self, member: Member, period: int) -> list[str]:
+        """Labels of the gaps that were not measured after `period` periods."""
+        return [label for label in self.gaps if (label, member, period) not in self.measurements]
+
+    def _measure(self, trainer: Trainer, member: Member, slot: int, period: int) -> None:
+        """Measure what is missing of the member in a slot, which has trained for `period` periods."""
+        model = trainer.load_into(self._shell(member.latents), slot)
+        evidence = _evidence(model, self._probe, self.setup.device)
+        for label in self._missing_gaps(member, period):
+            self.measurements[label, member, period] = measure(self.gaps[label], evidence)
 
     def _trainer_of(self, members: list[Member]) -> Trainer:
         """A trainer with these members in its first slots; on a GPU the same one while it is wide enough."""
@@ -99,19 +135,94 @@ class ModelPool:
             empty = self.slots - len(members)
             members, states = members + members[-1:] * empty, states + states[-1:] * empty
         widest = max(member.latents for member in members)
-        if setup.device.type != "cuda" or self._trainer is None or self._trainer.ensemble.latents < widest:
+        if setup.device.type != "cuda" or self._trainer is None or not self._trainer.ensemble.holds(widest):
             self._trainer = None  # frees its memory before another one is built
-            self._trainer = Trainer(setup.architecture, members, setup.plan, setup.data, None, setup.device)
+            self._trainer = Trainer(
+                setup.modules,
+                members,
+                setup.plan,
+                setup.data,
+                None,
+                setup.device,
+                compile=setup.compile,
+                planned_steps=setup.planned_steps,
+            )
         if self._trainer.members != tuple(members) or self._trainer.state.step or any(states):
             self._trainer.assign_slots(members, states)
         return self._trainer
 
-    def _shell(self, latents: int) -> LatentModule:
+    def _shell(self, latents: int) -> TrainableModel:
         """A model to load weights into, on the device."""
         if latents not in self._shells:
-            shell = self.setup.architecture.build(self.setup.data.shape, latents, seed=0)
+            shell = self.setup.modules.build(self.setup.data.shape, latents, seed=0)
             self._shells[latents] = shell.to(self.setup.device).eval()
         return self._shells[latents]
+
+
+class OwnPool:
+    """Models that a function of the user trains, one after another; they stay in memory until the search ends."""
+
+    def __init__(self, setup: Setup, gaps: Mapping[str, Gap | GapFunction], train: TrainFunction) -> None:
+        self.setup, self.gaps, self.train = setup, dict(gaps), train
+        self.trained_steps = 0
+        self._models: dict[Member, TrainableModel | ScviModel] = {}
+        self._periods: dict[Member, int] = {}
+        self._probe = setup.probe.to(setup.device)
+
+    def measure(
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport
+    ) -> dict[tuple[str, Member], GapTerms]:
+        """The gap of each member after `period` periods of training."""
+        found: dict[tuple[str, Member], GapTerms] = {}
+        members, before = dict.fromkeys(member for _, member in wanted), self.trained_steps
+        total = sum(self.setup.period * (period - self._periods.get(member, 0)) for member in members)
+        for member in members:
+            trained = self._trained(member, period, lambda: report(self.trained_steps - before, total))
+            evidence = self._evidence(trained, member.latents)
+            found |= {(gap, own): measure(self.gaps[gap], evidence) for gap, own in wanted if own == member}
+        return found
+
+    def _trained(self, member: Member, period: int, report: Callable[[], object]) -> TrainableModel | ScviModel:
+        """The model of a member after `period` periods."""
+        setup = self.setup
+        if member not in self._models:
+            self._models[member] = self._built(member)
+        model = self._models[member]
+        given = model.get_submodule("module") if isinstance(model, TrainableModel) else model
+        for number in range(self._periods.get(member, 0) + 1, period + 1):
+            train_period(self.train, given, setup.data, setup.period, member.seed, number, setup.device)
+            self._periods[member] = number
+            self.trained_steps += setup.period
+            report()
+        return model
+
+    def _built(self, member: Member) -> TrainableModel | ScviModel:
+        setup = self.setup
+        if isinstance(setup.architecture, ScviModels):
+            return setup.architecture.build(member.latents, member.seed)
+        return setup.architecture.build(setup.data.shape, member.latents, member.seed).to(setup.device)
+
+    def _evidence(self, model: TrainableModel | ScviModel, latents: int) -> Evidence:
+        """A model and the codes of probe items; a model of scvi-tools encodes the cells that it was set up with."""
+        if isinstance(model, TrainableModel):
+            return _evidence(model, self._probe, self.setup.device)
+        data, wrapped = self.setup.data, wrap(model)
+        cells = wrapped.open(None)
+        if cells.shape != data.shape or len(cells) < len(data):
+            raise ConfigurationError(
+                f"the factory must set up its models with the cells of {data.name}, items of shape {data.shape}, got "
+                f"{len(cells)} of shape {cells.shape}. Pass the same AnnData to both."
+            )
+        found = _evidence(wrapped, cells.draw(self.setup.probe_items), self.setup.device)
+        checked_factory_size(latents, tuple(found.codes.mean.shape[1:]), wrapped.name)
+        return found
+
+
+def _evidence(model: TrainableModel | WrappedModel, probe: Dataset, device: torch.device) -> Evidence:
+    """The model and the codes of the probe items, on the device."""
+    codes = encode(model, probe, progress=False)
+    mean, variance, sample = (part.to(device) for part in (codes.mean, codes.variance, codes.sample))
+    return Evidence(model, probe, replace(codes, mean=mean, variance=variance, sample=sample))
 
 
 class SeedSearch:
@@ -128,7 +239,7 @@ class SeedSearch:
         self.answer: Answer | None = None
         self.probes: dict[Member, Probe] = {}
         self._previous: SearchResult | None = None
-        self._search = RoundSearch(spec.start, spec.threshold, self._width(spec.near), spec.axis.largest, spec.near)
+        self._search = self._new_search(spec.start, spec.near)
 
     def members(self) -> list[Member]:
         """The models to measure next."""
@@ -156,12 +267,11 @@ class SeedSearch:
             return
         self._previous = found
         self.period += 1
-        start = max(1, found.latents)
-        self._search = RoundSearch(start, spec.threshold, self._width(near=True), spec.axis.largest, near=True)
+        self._search = self._new_search(max(1, found.latents), near=True)
 
-    def _width(self, near: bool) -> int:
-        # An earlier answer is confirmed by two sizes: itself and the next.
-        return max(2, self.spec.width // 2 + 1) if near else self.spec.width
+    def _new_search(self, start: int, near: bool) -> Search:
+        spec = self.spec
+        return new_search(spec.search, start, spec.threshold, spec.width, spec.axis.largest, near)
 
     def _mostly_alive(self, found: SearchResult) -> bool:
         """Whether at least half of the model's latents are alive: before training none is, yet 1 is within 1."""
@@ -170,22 +280,29 @@ class SeedSearch:
         latents = self.spec.axis.member(found.latents, self.spec.member).latents
         return dict(found.gaps)[found.latents] <= latents / 2
 
-    def status(self) -> str:
-        """The current bracket and period, for the progress bar."""
-        axis, (lower, upper) = self.spec.axis, self._search.result.bracket
-        low = f"{axis.value(lower):.3g}" if lower else "0"
-        high = "?" if upper is None else f"{axis.value(upper):.3g}"
-        return f"{axis.name} {low} to {high}, period {self.period}"
 
-
-def run_searches(pool: ModelPool, searches: Sequence[SeedSearch], report: ProgressReport) -> tuple[Answer, ...]:
+def run_searches(pool: Pool, searches: Sequence[SeedSearch], report: ProgressReport) -> tuple[Answer, ...]:
     """Run all searches to their answers; searches in the same period share rounds of training."""
     while unfinished := [search for search in searches if search.answer is None]:
         period = min(search.period for search in unfinished)
         current = [search for search in unfinished if search.period == period]
-        status = current[0].status() + (f" ({len(current)} seeds)" if len(current) > 1 else "")
         wanted = [(search.spec.gap, member) for search in current for member in search.members()]
-        measured = pool.measure(wanted, period, partial(report, words=status))
+        measured = pool.measure(wanted, period, _with_words(report, _status(current, period)))
         for search in current:
             search.feed([measured[search.spec.gap, member] for member in search.members()])
     return tuple(search.answer for search in searches if search.answer is not None)
+
+
+def _with_words(report: ProgressReport, words: str) -> StepsReport:
+    return lambda done, total: report(done, words, total)
+
+
+def _status(searches: Sequence[SeedSearch], period: int) -> str:
+    """What trains now, and how far the search may still be: 'period 3 of at most 10, sizes 9 to 18, 3 seeds'."""
+    axis, most = searches[0].spec.axis, max(search.spec.max_periods for search in searches)
+    values = sorted({axis.of(member) for search in searches for member in search.members()})
+    several = len(values) > 1
+    name = ("sizes" if several else "size") if axis.name == LATENTS else axis.name
+    trained = f"{name} {values[0]:.3g} to {values[-1]:.3g}" if several else f"{name} {values[0]:.3g}"
+    seeds = f", {len(searches)} seeds" if len(searches) > 1 else ""
+    return f"period {period} of at most {most}, {trained}{seeds}"

@@ -12,7 +12,9 @@ from vaescope.errors import RunError
 from vaescope.notebook import NotebookResult
 from vaescope.numerics.confidence import student_interval
 from vaescope.sizing.axes import LATENTS
+from vaescope.sizing.kinds import ROUNDS
 from vaescope.sizing.search import SearchResult
+from vaescope.terminal import on_command_line
 
 # Properties that `Fondue.plain` writes in addition to the fields.
 PLAIN_PROPERTIES = ("mean", "sd", "interval", "stable", "models", "epochs", "curve")
@@ -53,6 +55,7 @@ class Fondue(NotebookResult):
         dimension: Intrinsic dimension of the data, if the search started there.
         period: Training steps between answers.
         trained_steps: Steps of all models in this call; 0 if everything was measured before.
+        search: The kind of search.
         seconds_per_step: Time of one step of one model, over all searches of the folder; None if none was trained.
     """
 
@@ -70,6 +73,7 @@ class Fondue(NotebookResult):
     data: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     seconds_per_step: float | None = None
+    search: str = ROUNDS
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -151,8 +155,8 @@ class Fondue(NotebookResult):
             pairs = zip(table["seeds"], table["searches"], strict=True)
             answers = tuple(_answer(seed, search, table["over"], table["threshold"]) for seed, search in pairs)
             probes = tuple(_probe(row) for row in table["looks"])
-            # Version 0.1 did not write the seconds per step.
-            written = {"seconds_per_step": None, **table}
+            # Version 0.1 did not write the seconds per step, and had one kind of search.
+            written = {"seconds_per_step": None, "search": ROUNDS, **table}
             return cls(answers=answers, probes=probes, **{name: written[name] for name in _plain_fields()})
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
@@ -178,7 +182,8 @@ class Fondue(NotebookResult):
         """The answer, its evidence, and warnings."""
         sentences = [self._headline()]
         if not self.stable:
-            sentences.append("The answer still changed when training ended: allow more periods (max_periods).")
+            option = "--max-periods" if on_command_line() else "max_periods"
+            sentences.append(f"The answer still changed when training ended: allow more periods ({option}).")
         open_ended = [answer for answer in self.answers if not answer.search.bounded]
         if open_ended:
             most = max(answer.value for answer in open_ended)

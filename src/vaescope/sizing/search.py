@@ -1,4 +1,4 @@
-"""The search of FONDUE over any gap function (Bonheme, Algorithms 1, 2 and 8, theorem 8.3.3), one by one or in rounds.
+"""The searches of FONDUE over any gap function (Bonheme, Algorithms 1, 2, 7 and 8, theorem 8.3.3).
 
 A size is within the threshold if its gap is at most the threshold. All searches find the same size for a gap that
 crosses the threshold once, upwards. Otherwise each finds one of the crossings, depending on the sizes it measures.
@@ -7,12 +7,13 @@ crosses the threshold once, upwards. Otherwise each finds one of the crossings, 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.errors import ConfigurationError, DataError
+from vaescope.errors import ConfigurationError, DataError, quoted
 from vaescope.notebook import NotebookResult
 
 GapFunction = Callable[[int], float]
@@ -93,7 +94,7 @@ def fondue_search(gap: GapFunction, start: int, threshold: float = 1.0, largest:
         >>> fondue_search(lambda latents: max(0, latents - 7), start=4, threshold=0.5).latents
         7
     """
-    largest, threshold = _limits(start, threshold, largest)
+    largest, threshold = checked_limits(start, threshold, largest)
     memo: dict[int, float] = {}
     lower, upper, size = 0, math.inf, int(start)
     while size != lower:
@@ -118,22 +119,14 @@ def binary_search(score: GapFunction, low: int = 1, high: int = 200, threshold: 
     low, threshold = whole_number("low", low, 1), finite_number("threshold", threshold)
     if whole_number("high", high, 1) <= low:
         raise ConfigurationError(f"high must be above low, got low = {low} and high = {high}; widen the range.")
-    memo: dict[int, float] = {}
-    lower, upper = low, int(high)
-    while lower < upper:
-        size = (lower + upper) // 2
-        if _recall(memo, size, score) <= threshold:
-            lower = size + 1
-        else:
-            upper = size
-    return _result(memo, lower - 1, upper if upper in memo else math.inf, threshold)
+    search = BisectionSearch(threshold, int(high) - 1, low)
+    while search.sizes:
+        search.feed({size: score(size) for size in search.sizes})
+    return search.result
 
 
-class RoundSearch:
-    """FONDUE for models that train at the same time: it asks for several sizes at once.
-
-    The first round holds rungs of a doubling ladder around `start`, later ones sizes inside the bracket, all of them
-    as soon as they are at most `width`. With `near` the rounds hold sizes next to `start`, then next to those.
+class Search(ABC):
+    """A search for models that are trained when it asks for them.
 
     Feed the gaps of `sizes` until `sizes` is empty; `result` then equals that of `fondue_search` for every gap that
     crosses the threshold once. If it crosses more often, the bracket is the first crossing among the measured sizes,
@@ -143,15 +136,10 @@ class RoundSearch:
         sizes: The sizes to measure next, ascending; empty when the search is done.
     """
 
-    def __init__(
-        self, start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
-    ) -> None:
-        self.largest, self.threshold = _limits(start, threshold, largest)
-        self.width, self.near = whole_number("width", width, 1), near
-        first = _window if near else _nearest_rungs
-        self.sizes = first(int(start), self.width, self.largest)
+    def __init__(self, sizes: tuple[int, ...], threshold: float, largest: int, lower: int = 0) -> None:
+        self.sizes, self.threshold, self.largest = sizes, threshold, largest
         self._memo: dict[int, float] = {}
-        self._lower, self._upper = 0, math.inf
+        self._lower, self._upper = lower, math.inf
 
     def feed(self, gaps: Mapping[int, float]) -> None:
         """Take in the gaps of `sizes`, and choose the next sizes."""
@@ -163,12 +151,52 @@ class RoundSearch:
         self._upper = min((size for size in self.sizes if memo[size] > limit), default=self._upper)
         self._lower = max((size for size in self.sizes if size < self._upper), default=self._lower)
         _assert_invariant(memo, self._lower, self._upper, limit)
-        self.sizes = next_round(self._lower, self._upper, self.width, self.largest, self.near)
+        self.sizes = self._next_sizes()
 
     @property
     def result(self) -> SearchResult:
         """What is known so far."""
         return _result(self._memo, self._lower, self._upper, self.threshold)
+
+    @abstractmethod
+    def _next_sizes(self) -> tuple[int, ...]:
+        """New sizes inside the bracket, ascending; empty when its ends are neighbours."""
+
+
+class RoundSearch(Search):
+    """FONDUE for models that train at the same time: it asks for several sizes at once.
+
+    The first round holds rungs of a doubling ladder around `start`, later ones sizes inside the bracket, all of them
+    as soon as they are at most `width`. With `near` the rounds hold sizes next to `start`, then next to those.
+    """
+
+    def __init__(
+        self, start: int, threshold: float = 1.0, width: int = 8, largest: int | None = None, near: bool = False
+    ) -> None:
+        largest, threshold = checked_limits(start, threshold, largest)
+        self.width, self.near = whole_number("width", width, 1), near
+        first = _window if near else _nearest_rungs
+        super().__init__(first(int(start), self.width, largest), threshold, largest)
+
+    def _next_sizes(self) -> tuple[int, ...]:
+        return next_round(self._lower, self._upper, self.width, self.largest, self.near)
+
+
+class BisectionSearch(Search):
+    """Algorithms 7 and 8 (Bonheme, section D.3): one size at a time, in the middle of those that are left.
+
+    In the algorithms l is one above the lower end of the bracket, u the upper end, and n = floor((l + u) / 2). They
+    never measure the first u, here `largest` + 1; the thesis begins with l = 1 and u = 200.
+    """
+
+    def __init__(self, threshold: float = 1.0, largest: int = 199, low: int = 1) -> None:
+        largest = whole_number("largest", largest, low)
+        super().__init__((), finite_number("threshold", threshold), largest, low - 1)
+        self.sizes = self._next_sizes()
+
+    def _next_sizes(self) -> tuple[int, ...]:
+        low, high = self._lower + 1, int(min(self._upper, self.largest + 1))
+        return ((low + high) // 2,) if low < high else ()
 
 
 def search_in_rounds(
@@ -226,7 +254,8 @@ def _nearest_rungs(start: int, width: int, largest: int) -> tuple[int, ...]:
     return tuple(sorted(sorted(rungs, key=distance)[:width]))
 
 
-def _limits(start: int, threshold: float, largest: int | None) -> tuple[int, float]:
+def checked_limits(start: int, threshold: float, largest: int | None) -> tuple[int, float]:
+    """The largest size and the threshold of a search, checked."""
     largest = DEFAULT_LARGEST if largest is None else whole_number("largest", largest, 1)
     whole_number("start", start, 1, largest)
     return largest, finite_number("threshold", threshold)
@@ -235,6 +264,8 @@ def _limits(start: int, threshold: float, largest: int | None) -> tuple[int, flo
 def _recall(memo: dict[int, float], size: int, gap: GapFunction) -> float:
     """GET-MEM (Bonheme, Algorithm 2): a gap is measured once."""
     if size not in memo:
+        if not callable(gap):
+            raise ConfigurationError(f"gap must be a function from a number of latents to a number, got {quoted(gap)}.")
         value = gap(size)
         if not isinstance(value, Real) or isinstance(value, bool) or math.isnan(value):
             raise DataError(f"the gap at {size} latents must be a number, got {value!r}. Check for diverged training.")
@@ -243,7 +274,7 @@ def _recall(memo: dict[int, float], size: int, gap: GapFunction) -> float:
 
 
 def _assert_invariant(memo: Mapping[int, float], lower: int, upper: float, threshold: float) -> None:
-    assert lower == 0 or memo[lower] <= threshold
+    assert memo.get(lower, -math.inf) <= threshold
     assert upper == math.inf or memo[int(upper)] > threshold
     assert lower < upper
 

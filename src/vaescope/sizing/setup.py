@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
+from torch import Tensor
 
 from vaescope.checks import MAX_RUNS, finite_number, whole_number
 from vaescope.data import Dataset
 from vaescope.dimension import Estimate, estimate
-from vaescope.errors import ConfigurationError, DataError
-from vaescope.models import Architecture, LatentModule, check_latents
+from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.likelihoods.units import item_units
+from vaescope.models import AnyArchitecture, TrainableModel, check_latents
+from vaescope.numerics.moments import Spread
 from vaescope.objectives import OBJECTIVES, Beta, Objective, strengths
 from vaescope.runs.options import FitOptions, TrainingOptions, check_likelihood
-from vaescope.runs.record import hash_of
 from vaescope.sizing.axes import LATENTS, Axis, axis_over
-from vaescope.sizing.gaps import GAPS, Gap, GapFunction, GapSpec, Trace, gap_name, resolve_gap
-from vaescope.sizing.store import SEARCH_PREFIX
+from vaescope.sizing.gaps import Gap, GapFunction, GapSpec, gap_name, resolve_gap
+from vaescope.sizing.kinds import BISECTION, MAX_BISECTED_SIZE, MAX_WIDTHS, ROUNDS
+from vaescope.sizing.own_training import ScviModels, TrainFunction, checked_train, models_of, refuse
 from vaescope.training import OPTIMISERS, Member, Plan
 from vaescope.training.ensemble import group_members
 
@@ -30,7 +33,20 @@ from vaescope.training.ensemble import group_members
 MIN_PERIOD, MIN_CONV_PERIOD = 1500, 400
 PROGRESS_STEPS = 100  # between reports of progress
 MAX_SLOTS = 32  # models that train as one program
-MIN_WIDTH, MAX_WIDTH = 5, 10  # sizes that one seed asks for at once
+# Rounds of models that a program trains for a period at least, about: two periods that agree, two rounds in each.
+PLANNED_ROUNDS = 4
+# Settings of our training.
+TRAINED_BY_US = (
+    "net",
+    "posterior",
+    "likelihood",
+    "initialisation",
+    "optimiser",
+    "learning_rate",
+    "precision",
+    "compile",
+)
+MIN_WIDTH = 5  # sizes that one seed of a search in rounds asks for at once where models train together
 SEEDS_TOGETHER = 3
 # Few items make short epochs: smaller batches reach the polarised regime within a few of them.
 SMALL_DATASET, SMALL_BATCH, BATCH = 25_000, 16, 64
@@ -68,14 +84,21 @@ class Setup:
         period: Training steps between measurements.
         data: The training items.
         probe_items: Number of training items to measure gaps on.
+        compile: Whether to compile the training step on a GPU; None: where that pays back.
     """
 
-    architecture: Architecture
+    architecture: AnyArchitecture | ScviModels
     plan: Plan
     period: int
     data: Dataset
     probe_items: int
     device: torch.device
+    compile: bool | None = None
+
+    @property
+    def planned_steps(self) -> int:
+        """Steps of a program that a search is sure to run, about; the plan has those that it may run at most."""
+        return min(self.plan.steps * 2, self.period * PLANNED_ROUNDS)
 
     @property
     def epoch(self) -> int:
@@ -89,12 +112,18 @@ class Setup:
 
     @cached_property
     def dimension(self) -> Estimate:
-        """Intrinsic dimension of the probe items."""
-        return estimate(self.probe, device=self.device)
+        """Intrinsic dimension of the probe items, as the encoder takes them."""
+        return estimate(_inside(self.probe), device=self.device)
 
-    def form(self, latents: int) -> LatentModule:
+    @property
+    def modules(self) -> AnyArchitecture:
+        """The architecture of models that are modules of ours, or that a factory builds."""
+        assert not isinstance(self.architecture, ScviModels)
+        return self.architecture
+
+    def form(self, latents: int) -> TrainableModel:
         """A model without memory for its weights."""
-        return self.architecture.form(self.data.shape, latents)
+        return self.modules.form(self.data.shape, latents)
 
 
 @dataclass(frozen=True)
@@ -112,6 +141,7 @@ class SearchSpec:
         near: Whether the first round holds sizes next to `start` instead of a doubling ladder.
         seeds: One search for each.
         dimension: Intrinsic dimension of the data, if the searches start there.
+        search: The kind of search.
     """
 
     gap: str
@@ -124,6 +154,7 @@ class SearchSpec:
     near: bool = False
     seeds: tuple[int, ...] = (0,)
     dimension: float | None = None
+    search: str = ROUNDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +162,9 @@ class SearchOptions(TrainingOptions):
     """How searches train and measure their models; `fondue` documents the other fields.
 
     Attributes:
-        width: Sizes that one seed asks for at once; default: 5 to 10 where models train together, else 1.
+        width: Sizes that one seed asks for at once; default: 5 to 10 (2 on lines) where models train together, else 1.
         near: Whether searches start with sizes next to `init` instead of halves and doubles of it.
+        train: A function that trains the models in our place.
         slots: Models that train as one program on a GPU, at most 32; default: as many as the first round asks for.
     """
 
@@ -142,11 +174,26 @@ class SearchOptions(TrainingOptions):
     period: int | None = None
     max_periods: int = 10
     probe_items: int = 10_000
+    search: str = ROUNDS
     width: int | None = None
     near: bool = False
     slots: int | None = None
     batch: int | None = None
     runs: str | Path | None = FitOptions.runs
+    train: TrainFunction | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.search not in tuple(MAX_WIDTHS):  # it may be anything
+            raise unknown_name("search", self.search, MAX_WIDTHS)
+        if self.train is not None:
+            checked_train(self.train)
+            for name in TRAINED_BY_US:
+                refuse(name, getattr(self, name), getattr(type(self), name))
+
+    def _models(self, data: Dataset) -> AnyArchitecture | ScviModels:
+        """The architecture, with defaults chosen from the data."""
+        return self.architecture(data) if self.train is None else models_of(self.model, self.prior, data)
 
     def setup(self, data: Dataset) -> Setup:
         """What all models share, trained on the items that are not held out."""
@@ -154,14 +201,15 @@ class SearchOptions(TrainingOptions):
         training, _ = self.split().of(data)
         batch = SMALL_BATCH if len(training) < SMALL_DATASET else BATCH
         batch = min(batch if self.batch is None else whole_number("batch", self.batch, 1), len(training))
-        architecture, device = self.architecture(training), self.chosen_device()
-        check_likelihood(architecture, training)
-        if architecture.parts.posterior.deterministic:
+        architecture, device = self._models(training), self.chosen_device()
+        if self.train is None and not isinstance(architecture, ScviModels):
+            check_likelihood(architecture, training)
+        if architecture.deterministic:
             raise ConfigurationError(
                 f"FONDUE needs a model with a posterior variance, got {architecture.model!r}. Search with model 'vae': "
                 "its answer holds for autoencoders too."
             )
-        shortest = MIN_CONV_PERIOD if architecture.parts.net.convolutional else MIN_PERIOD
+        shortest = MIN_CONV_PERIOD if architecture.convolutional else MIN_PERIOD
         steps = max(len(training) // batch, shortest) if self.period is None else whole_number("period", self.period, 1)
         plan = Plan(
             steps * max_periods,
@@ -172,7 +220,8 @@ class SearchOptions(TrainingOptions):
             evaluate_every=min(PROGRESS_STEPS, steps),
             monitor_every=0,
         )
-        return Setup(architecture, plan, steps, training, whole_number("probe_items", self.probe_items, 2), device)
+        probe_items = whole_number("probe_items", self.probe_items, 2)
+        return Setup(architecture, plan, steps, training, probe_items, device, self.compile)
 
     def spec(self, question: Question, label: str, gap: Gap | GapFunction, setup: Setup) -> SearchSpec:
         """A question about the gap with this label, with everything chosen that it leaves open."""
@@ -185,6 +234,9 @@ class SearchOptions(TrainingOptions):
                 )
             threshold = gap.threshold
         threshold = finite_number("threshold", threshold)
+        if self.train is not None:
+            refuse("objective", question.objective, None)
+            refuse("over", question.over, LATENTS)
         objective = Beta() if question.objective is None else OBJECTIVES.resolve(question.objective)
         axis = axis_over(question.over, self._largest(question.over, setup), objective)
         start, dimension = _start(axis, question, objective, setup)
@@ -193,23 +245,28 @@ class SearchOptions(TrainingOptions):
             rate = QUICK_RATE if setup.epoch < LONG_EPOCH else SLOW_RATE
         member = Member(start if question.latents is None else question.latents, objective, rate)
         seeds, width = self._seeds_and_width(member, setup)
-        return SearchSpec(label, axis, member, start, threshold, width, self.max_periods, self.near, seeds, dimension)
+        return SearchSpec(
+            label, axis, member, start, threshold, width, self.max_periods, self.near, seeds, dimension, self.search
+        )
 
     def _largest(self, over: str, setup: Setup) -> int:
-        """The largest number of latents to try: as given, or the dimensions of an item."""
+        """The largest number of latents to try: as given, or the dimensions of an item, bisected up to 199."""
         dimensions = math.prod(setup.data.shape)
         if self.largest is not None and over != LATENTS:
             raise ConfigurationError(
                 f"largest limits the number of latents, and this search is over {over}. Remove it."
             )
-        return dimensions if self.largest is None else whole_number("largest", self.largest, 1, dimensions)
+        if self.largest is None:
+            return min(dimensions, MAX_BISECTED_SIZE) if self.search == BISECTION else dimensions
+        return whole_number("largest", self.largest, 1, dimensions)
 
     def _seeds_and_width(self, member: Member, setup: Setup) -> tuple[tuple[int, ...], int]:
-        """The seeds, and how many sizes each asks for at once: one where models train one after another."""
-        together = len(group_members([member, member], setup.form(member.latents), setup.device)) == 1
-        seeds = self.seeds
-        if seeds is None:
-            seeds = SEEDS_TOGETHER if together else 1
+        """The seeds, and how many sizes each asks for at once: one where sizes train one after another."""
+        together = nests = False
+        if self.train is None:
+            form = setup.form(member.latents)
+            together, nests = len(group_members([member, member], form, setup.device)) == 1, form.nests
+        seeds = (SEEDS_TOGETHER if together else 1) if self.seeds is None else self.seeds
         numbers = (
             tuple(seeds) if isinstance(seeds, Sequence) else tuple(range(whole_number("seeds", seeds, 1, MAX_RUNS)))
         )
@@ -217,7 +274,18 @@ class SearchOptions(TrainingOptions):
             raise ConfigurationError(f"seeds must be different whole numbers, at least one, got {list(numbers)}.")
         if self.width is not None:
             return numbers, whole_number("width", self.width, 1)
-        return numbers, min(MAX_WIDTH, max(MIN_WIDTH, MAX_SLOTS // len(numbers))) if together else 1
+        at_once = min(MAX_WIDTHS[self.search], max(MIN_WIDTH, MAX_SLOTS // len(numbers)))
+        return numbers, at_once if together and nests else 1
+
+
+def _inside(data: Dataset) -> Dataset | Tensor:
+    """Items as an encoder takes them: standardised and without missing values, as the data ask for."""
+    units = item_units(data.shape, data.standardise, data.missing)
+    if units is None:
+        return data
+    items = data.batch(torch.arange(len(data)))
+    units.fit_items(Spread.of_known(items.flatten(1)))
+    return units.inside(items).flatten(1)
 
 
 @runtime_checkable
@@ -265,36 +333,3 @@ def labelled_gaps(
                 "Pass them as gaps={'a label': ..., 'another': ...} and use the labels in the questions."
             )
     return labelled, labels
-
-
-def _is_registered(gap: Gap | GapFunction) -> TypeGuard[Gap]:
-    return type(gap) in GAPS.values()
-
-
-def search_folder(
-    runs: str | Path | None, setup: Setup, data: Mapping[str, object], gaps: Iterable[Gap | GapFunction]
-) -> Path | None:
-    """The folder of a search, by everything that its measurements depend on, but not by seeds, start or threshold.
-
-    Several gaps share the folder of 'trace'. Searches with your own gap are not stored, because nothing on disk could
-    tell it from another.
-    """
-    known = list(gaps)
-    registered = [gap for gap in known if _is_registered(gap)]
-    if runs is None or len(registered) < len(known):
-        return None
-    gap = GAPS.plain(registered[0] if len(registered) == 1 else Trace())
-    table = {
-        "data": data["fingerprint"],
-        "items": setup.data.fingerprint,
-        "architecture": setup.architecture.plain(),
-        "plan": {
-            "batch": setup.plan.batch,
-            "optimiser": OPTIMISERS.plain(setup.plan.optimiser),
-            "precision": setup.plan.precision,
-        },
-        "period": setup.period,
-        "probe_items": setup.probe_items,
-        "gap": {name: value for name, value in gap.items() if name != "threshold"},
-    }
-    return Path(runs) / f"{SEARCH_PREFIX}{hash_of(table)}"

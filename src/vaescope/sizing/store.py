@@ -22,11 +22,14 @@ from vaescope.runs.record import Table, hash_of
 from vaescope.runs.sealed import CHECKSUM, NO_CHECKSUM, digest_of, naming, read_sealed, sealed
 from vaescope.runs.verifying import problems_of
 from vaescope.sizing.gaps import GapTerms
+from vaescope.sizing.kinds import ROUNDS
 from vaescope.training import Member
 from vaescope.training.checkpoint import State, load_state, save_state
 
 RESULT_FILE, STATES_FOLDER, TIME_FILE, CHECK_FILE = "fondue.json", "states", "spent.json", "elbow.json"
+RESULT_FILES = "fondue*.json"  # those of a folder: searches of other kinds share its models
 SEARCH_PREFIX, CHECK_PREFIX = "fondue-", "elbow-"
+COMPLETE_FILE, NEXT_SUFFIX = "complete", ".next"  # the new states of a group, and that all of them are written
 SINCE_CHECKSUMS = "seconds_per_step"  # results that have it were written with a checksum
 
 
@@ -91,25 +94,44 @@ def _verified(rows: list[Table]) -> Iterator[Table]:
 
 
 class StateFiles:
-    """Training states, one file per model, removed when the search is done."""
+    """Training states, one file per model, removed when the search is done.
+
+    Models that train together are replaced together. If only some of them were, the others would train in a smaller
+    group, whose sums are rounded differently.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / STATES_FOLDER
         make_folder(self._folder)
         remove_leftovers(self._folder)
+        if (self._folder / COMPLETE_FILE).exists():
+            self._replace()
+        for file in self._folder.glob(f"*{NEXT_SUFFIX}"):
+            file.unlink()
 
     def get(self, member: Member) -> State | None:
         file = self._file(member)
         return load_state(file) if file.is_file() else None
 
-    def __setitem__(self, member: Member, state: State) -> None:
-        save_state(self._file(member), state)
+    def update(self, states: Mapping[Member, State]) -> None:
+        """Replace the states of these models: of all of them, or of none if the process is killed before."""
+        for member, state in states.items():
+            file = self._file(member)
+            save_state(file.with_name(file.name + NEXT_SUFFIX), state)
+        write_atomically(self._folder / COMPLETE_FILE, b"")
+        self._replace()
 
     def __delitem__(self, member: Member) -> None:
         self._file(member).unlink()
 
     def clear(self) -> None:
         shutil.rmtree(self._folder)
+
+    def _replace(self) -> None:
+        """Put the new states in place; repeated after a kill."""
+        for file in self._folder.glob(f"*{NEXT_SUFFIX}"):
+            file.replace(file.with_name(file.name.removesuffix(NEXT_SUFFIX)))
+        (self._folder / COMPLETE_FILE).unlink()
 
     def _file(self, member: Member) -> Path:
         return self._folder / f"{member_id(member)}.safetensors"
@@ -123,6 +145,11 @@ States: TypeAlias = StateFiles | dict[Member, State]
 def member_id(member: Member) -> str:
     """A hash of size, objective, learning rate and seed."""
     return hash_of({**dataclasses.asdict(member), "objective": OBJECTIVES.plain(member.objective)})
+
+
+def result_file(search: str) -> str:
+    """The file of the result of one kind of search; rounds, the first kind, have the plain name."""
+    return RESULT_FILE if search == ROUNDS else RESULT_FILE.replace(".", f"-{search}.")
 
 
 def save_result(folder: Path, result: Savable, file: str = RESULT_FILE) -> None:
@@ -155,7 +182,7 @@ def save_check(runs: Path, check: Savable, ids: list[str]) -> None:
 
 def load_results(runs: Path) -> list[Table]:
     """The results of all finished searches in a folder of runs, as tables."""
-    return _load(runs, f"{SEARCH_PREFIX}*/{RESULT_FILE}")
+    return _load(runs, f"{SEARCH_PREFIX}*/{RESULT_FILES}")
 
 
 def load_checks(runs: Path) -> list[Table]:
@@ -190,7 +217,7 @@ def read_result(file: Path) -> Table:
 def damaged_searches(runs: Path) -> list[RunError]:
     """What is wrong with the files of searches and elbow checks in a folder of runs."""
     searches = sorted(runs.glob(f"{SEARCH_PREFIX}*"))
-    results = [*runs.glob(f"{SEARCH_PREFIX}*/{RESULT_FILE}"), *runs.glob(f"{CHECK_PREFIX}*/{CHECK_FILE}")]
+    results = [*runs.glob(f"{SEARCH_PREFIX}*/{RESULT_FILES}"), *runs.glob(f"{CHECK_PREFIX}*/{CHECK_FILE}")]
     states = runs.glob(f"{SEARCH_PREFIX}*/{STATES_FOLDER}/[!.]*.safetensors")
     return problems_of(
         [

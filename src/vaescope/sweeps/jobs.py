@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -16,7 +16,8 @@ from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.errors import BusyError, NonFiniteError
 from vaescope.objectives import form
 from vaescope.runs.configuration import Configuration
-from vaescope.runs.fitting import fit_many, group_configurations
+from vaescope.runs.fitting import fit_followed, group_configurations
+from vaescope.runs.following import Follower
 from vaescope.runs.measurements import MeasurementSpec, is_measured, measure
 from vaescope.runs.options import FitOptions
 from vaescope.runs.record import FAILED
@@ -33,6 +34,7 @@ class Job:
     """Runs that train as one program and are measured afterwards; a job can be sent to another process or machine.
 
     `number` is the job's position in the sweep, `positions` are those of its runs among all runs of the sweep.
+    `steps` is the length of training of each run.
     """
 
     number: int
@@ -42,11 +44,12 @@ class Job:
     ids: tuple[str, ...]
     positions: tuple[int, ...]
     measure: MeasurementSpec
+    steps: int
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where and how an engine runs jobs, whatever they train.
+    """Settings of an engine that do not affect results.
 
     Attributes:
         runs: Folder that holds the runs.
@@ -54,7 +57,8 @@ class EngineOptions:
         checkpoint_seconds: Time between checkpoints.
         workers: Number of processes of the local engine; default: one per core on a CPU; on a GPU, this process alone.
         address: Cluster of the engine 'ray': 'auto' for the one that this machine belongs to, or 'host:port'; default:
-            RAY_ADDRESS if it is set, else a cluster of this machine alone that ends with the call.
+            RAY_ADDRESS if it is set, else a local cluster that ends with the call.
+        follower: Receives the rows of the runs, in the process that calls the engine; default: none.
     """
 
     runs: Path
@@ -62,17 +66,22 @@ class EngineOptions:
     checkpoint_seconds: float = 20.0
     workers: int | None = None
     address: str | None = None
+    follower: Follower = field(default_factory=Follower, compare=False)
+
+    def elsewhere(self) -> EngineOptions:
+        """The options for another process, which sends no rows: the engine reads them from files."""
+        return replace(self, follower=Follower())
 
 
 def make_jobs(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str, Dataset] | None = None) -> list[Job]:
     """The runs of a sweep in the groups that they train in, which depend only on the sweep and the kind of device.
 
-    Equal runs occur once. Whatever engine runs a job, and however often it is interrupted, it trains the same models
-    in the same groups, so the results are the same, bit for bit on a CPU. Data sets are looked up in `opened`, by their
+    Equal runs occur once. With any engine and any interruptions, a job trains the same models in the same groups, so
+    the results are equal, bit for bit on a CPU. Data sets are looked up in `opened`, by their
     source as JSON, and added to it.
     """
     kind = torch.device(torch.device(device).type)
-    # Trials of one group differ only in what members may differ in.
+    # Trials of one group differ only in settings of members.
     groups: dict[tuple[object, ...], list[tuple[int, Trial]]] = {}
     for position, trial in enumerate(sweep.trials()):
         key = _text(trial.data), _text(trial.settings), form(trial.member.objective)
@@ -91,14 +100,15 @@ def make_jobs(sweep: Sweep, device: torch.device | str = "cpu", opened: dict[str
         known: dict[str, tuple[int, Configuration]] = {}
         for configuration, (position, _) in zip(configurations, trials, strict=True):
             known.setdefault(configuration.id, (position, configuration))
-        # Settings that are written differently may mean the same: 'mlp', and a table with only that name.
+        # Equal settings may be written differently: 'mlp', and a table with only that name.
         ids = sorted(set(known) - seen)
         seen.update(ids)
         for group in group_configurations([known[identity][1] for identity in ids], data.shape, kind):
             own = tuple(one.id for one in group)
             positions = tuple(known[identity][0] for identity in own)
             members = tuple(one.member for one in group)
-            jobs.append(Job(len(jobs), first.data, options, members, own, positions, sweep.measure))
+            steps = group[0].plan.steps
+            jobs.append(Job(len(jobs), first.data, options, members, own, positions, sweep.measure, steps))
     return jobs
 
 
@@ -119,7 +129,7 @@ def _text(value: object) -> str:
 
 
 def run_job(job: Job, engine: EngineOptions) -> None:
-    """Train and measure what is missing of a job.
+    """Train and measure the missing runs of a job.
 
     A run that diverges is marked failed; the other runs of the job then start again without it. On a CPU one thread
     is used: the number of threads must not change the result, and jobs run side by side.
@@ -133,7 +143,7 @@ def run_job(job: Job, engine: EngineOptions) -> None:
     with single_thread(device):
         while len(found) < len(members):
             try:
-                found = fit_many(job.data, members, options)
+                found = fit_followed(job.data, members, options, engine.follower)
             except NonFiniteError as error:
                 del members[error.member]
         for run in found:
@@ -141,7 +151,7 @@ def run_job(job: Job, engine: EngineOptions) -> None:
 
 
 def run_job_when_free(job: Job, engine: EngineOptions, max_seconds: float = math.inf) -> None:
-    """Run a job; if another process trains a run of it, wait for that at most `max_seconds`."""
+    """Run a job; if another process trains a run of it, wait for it, at most `max_seconds`."""
     until = time.monotonic() + max_seconds
     while True:
         try:

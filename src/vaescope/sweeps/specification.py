@@ -1,4 +1,4 @@
-"""A sweep: every combination of the values of a grid, each of them one run."""
+"""A sweep: one run for every combination of the values of a grid."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from vaescope.runs.options import FitOptions
 from vaescope.training import Member
 
 MEMBER_KEYS = ("latents", "learning_rate", "seed")
-# Where and how runs are trained is a choice of the engine, not of the sweep.
-ENGINE_KEYS = ("device", "runs", "progress", "checkpoint_seconds")
-SETTING_KEYS = tuple(entry.name for entry in dataclasses.fields(FitOptions) if entry.name not in ENGINE_KEYS)
+# Device, folder and progress are chosen when the sweep is run.
+ENGINE_KEYS = ("device", "runs", "progress", "checkpoint_seconds", "on_row", "tracker")
+# The runs of a sweep depend on the sweep alone, not on other runs: none has a `start`. Their plans say what to compile.
+NO_SETTINGS = (*ENGINE_KEYS, "start", "compile")
+SETTING_KEYS = tuple(entry.name for entry in dataclasses.fields(FitOptions) if entry.name not in NO_SETTINGS)
 PARTS = ("model", "net", "posterior", "prior", "likelihood", "optimiser")
 
 
@@ -58,7 +60,7 @@ class Sweep:
         objective: A table of a name and strengths.
         grid: Key -> values. A key is the name of a setting or of a field of a member, 'objective', 'data', or an
             option of a part: 'objective.beta', 'net.hidden', 'data.items'.
-        measure: What is measured on every run.
+        measure: The measurements of every run.
     """
 
     data: DataLike
@@ -87,7 +89,7 @@ class Sweep:
 
 
 def check_grid_entry(key: str, values: object) -> None:
-    """A key of the grid must be one that a run has, and its values a list."""
+    """Raise an error unless the key of the grid is a setting of a run and its values are a list."""
     part, _, option = key.partition(".")
     known = (*MEMBER_KEYS, *SETTING_KEYS, "objective", "data")
     if part == "model" and option in (*MEMBER_KEYS, *SETTING_KEYS):

@@ -1,4 +1,4 @@
-"""Sweep files: TOML that is checked entry by entry, with the line of every mistake."""
+"""Sweep files: TOML that is checked entry by entry; errors have the line of the entry."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 from vaescope.checks import check_plain, check_run_count, too_deep
 from vaescope.data import DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, VaescopeError
-from vaescope.models import Architecture, check_latents
+from vaescope.models import AnyArchitecture, check_latents
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.runs.options import FitOptions
 from vaescope.sweeps.specification import MEMBER_KEYS, SETTING_KEYS, Sweep, Trial, check_grid_entry
 
 # The number of latents first: the default may be too large for the data.
 MODEL_KEYS = ("latents", "model", "net", "posterior", "prior", "likelihood", "initialisation")
-# Section -> its keys, in the order in which they are checked; none: any key that its registry or data set knows.
+# Section -> its keys, in the order in which they are checked; none: any key of its registry or data set.
 SCHEMA: dict[str, tuple[str, ...]] = {
     "data": (),
     "model": MODEL_KEYS,
@@ -32,39 +32,19 @@ SCHEMA: dict[str, tuple[str, ...]] = {
 }
 # Parts check their numbers; for a value of another type Python raises a TypeError.
 MISTAKES = (VaescopeError, TypeError)
-MAX_LINES = 1000  # of a file whose mistakes are reported with their lines
-EXAMPLE = """[data]
-name = "dsprites-small"
-
-[model]
-latents = 10
-
-[objective]
-name = "beta"
-
-[training]
-steps = 2000
-learning_rate = 1e-3
-
-[grid]
-"objective.beta" = [1, 2, 4, 8]
-seed = [0, 1, 2]
-
-[measure]
-metrics = ["mig", "dci"]
-"""
+MAX_LINES = 1000  # maximum size of a file whose errors are reported with their lines
 
 
 @dataclass(frozen=True)
 class TomlEntry:
-    """A value of the file, or the values of a key of the grid, and where it stands: its path of TOML keys."""
+    """A value of the file, or the values of a key of the grid, and its path of TOML keys."""
 
     path: tuple[str, ...]
     values: list[Any]
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """The sweep that a file describes; a mistake is reported with the file, the line and the key."""
+    """The sweep that a file describes; errors have the file, the line and the key."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -73,7 +53,7 @@ def read_sweep(path: str | Path) -> Sweep:
         raise ConfigurationError(f"{path} must be a readable text file ({error}).") from error
     try:
         tables = tomllib.loads(text)
-    except ValueError as error:  # also for a number of more digits than Python reads
+    except ValueError as error:  # also for a number with more digits than Python reads
         raise ConfigurationError(f"{path} must be TOML: {error}.") from error
     except RecursionError as error:
         raise too_deep(str(path)) from error
@@ -102,12 +82,12 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
 
 
 class SweepFile:
-    """The tables of a sweep file and its text, which says where each entry stands."""
+    """The tables of a sweep file and its text, which locates each entry."""
 
     def __init__(self, path: str, text: str, tables: Mapping[str, Any]) -> None:
         self.path, self.text, self.tables = path, text, tables
         self._opened: dict[str, Dataset] = {}
-        self._architectures: dict[str, Architecture] = {}
+        self._architectures: dict[str, AnyArchitecture] = {}
         self._built: set[tuple[str, int]] = set()
 
     def sweep(self) -> Sweep:
@@ -144,7 +124,7 @@ class SweepFile:
         return sweep
 
     def _check_data(self, grid: Mapping[str, TomlEntry]) -> None:
-        """The data must open; if they do not, the first option with which they do not is the mistake."""
+        """The data must open; if they do not, the first option with which they fail is reported."""
         section = self.tables["data"]
         steps: list[tuple[tuple[str, ...], Mapping[str, Any]]]
         if "data" in grid:
@@ -166,9 +146,9 @@ class SweepFile:
             raise
 
     def _check_entries(self, grid: Mapping[str, TomlEntry]) -> None:
-        """Add the entries one at a time: a mistake belongs to the one that was added last.
+        """Add the entries one at a time: an error belongs to the entry added last.
 
-        Then each further value of the grid takes the place of the first.
+        Then each further value of the grid replaces the first.
         """
         values: dict[str, Any] = {"data": self.tables["data"], "objective": {"name": "beta"}}
         values |= {key: entry.values[0] for key, entry in grid.items() if key.partition(".")[0] == "data"}
@@ -200,7 +180,7 @@ class SweepFile:
         return {**latents, **found, **{key: grid[key] for key in of_grid}}
 
     def _check_trial(self, values: Mapping[str, Any]) -> None:
-        """A run with these values must be possible."""
+        """Raise an error unless a run with these values is valid."""
         trial = Trial.of(values)
         data, latents = self._open(trial.data), trial.member.latents
         check_latents(latents, data.shape)
@@ -242,7 +222,7 @@ class SweepFile:
 
     @contextmanager
     def _at(self, path: tuple[str, ...]) -> Iterator[None]:
-        """Add the place of an entry to an error."""
+        """Add the location of an entry to an error."""
         try:
             yield
         except MISTAKES as error:

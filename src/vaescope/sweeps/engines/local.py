@@ -9,24 +9,26 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
+from queue import Empty, SimpleQueue
 
 import torch
 
 from vaescope.checks import whole_number
 from vaescope.errors import BusyError, ConfigurationError, RunError
 from vaescope.sweeps.jobs import EngineOptions, Job, run_job, run_job_when_free
+from vaescope.sweeps.tail import tailed
 from vaescope.terminal import print_warning
 
 STOP_SECONDS = 30.0  # for a process to write its checkpoint
 
 
 def run_locally(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
-    """Yield each job when it is done; one with a run that another process trains comes after that process is done."""
+    """Yield each job when it is done; a job with a run that another process trains waits for that process."""
     if options.address is not None:
         raise ConfigurationError(f"address is an option of the engine 'ray', got {options.address!r} with 'local'.")
     _check_main_guard()
@@ -55,17 +57,28 @@ def _try_job(job: Job, options: EngineOptions) -> bool:
 
 
 def _run_in_processes(jobs: Sequence[Job], options: EngineOptions, count: int) -> Iterator[tuple[Job, bool]]:
-    """Each job when its process is done with it, and whether it was done."""
+    """Each job when its process returns it, and whether it was completed."""
     # Spawned, not forked: threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
-    with reader, writer, ProcessPoolExecutor(count, context, _start_worker, (reader,)) as pool:
+    pooled = ProcessPoolExecutor(count, context, _start_worker, (reader,))
+    with tailed(jobs, options) as tail, reader, writer, pooled as pool:
         # Processes inherit the blocked signal: Ctrl-C reaches the parent only.
         with _interrupts_blocked():
-            waiting = {pool.submit(_run_in_worker, job, options): job for job in jobs}
+            waiting = {pool.submit(_run_in_worker, job, options.elsewhere()): job for job in jobs}
+        finished: SimpleQueue[Future[bool]] = SimpleQueue()
+        for future in waiting:
+            future.add_done_callback(finished.put)
         try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
+            while waiting:
+                tail.poll()
+                try:
+                    future = finished.get(timeout=tail.seconds)
+                except Empty:
+                    continue
+                job, is_done = waiting.pop(future), future.result()
+                tail.done(job)
+                yield job, is_done
         except BaseException as error:
             writer.close()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -80,7 +93,7 @@ def _run_in_processes(jobs: Sequence[Job], options: EngineOptions, count: int) -
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C meanwhile; on Windows, which cannot, new processes ignore it as soon as they have started."""
+    """Block Ctrl-C inside the block; on Windows, which cannot, new processes ignore it once they have started."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -106,7 +119,7 @@ def _start_worker(parent: Connection) -> None:
     The pipe ends when the parent stops or is killed; without it, its processes would keep training and hold locks.
     """
     warnings.showwarning = print_warning
-    # Ctrl-C reaches every process of a terminal at once; the parent passes it on.
+    # Ctrl-C reaches every process of a terminal; the parent forwards it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -119,7 +132,7 @@ def _start_worker(parent: Connection) -> None:
 
 
 def _run_in_worker(job: Job, options: EngineOptions) -> bool:
-    """Run a job; when it is stopped, write its checkpoint and end the process before it takes another job."""
+    """Run a job; if it is interrupted, write its checkpoint and end the process before the next job."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         return _try_job(job, options)
@@ -130,7 +143,7 @@ def _run_in_worker(job: Job, options: EngineOptions) -> bool:
 
 
 def _stop(*_: object) -> None:
-    # A second signal would stop the writing of the checkpoint.
+    # A second signal would interrupt the writing of the checkpoint.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -142,5 +155,5 @@ def _worker_count(options: EngineOptions, jobs: int) -> int:
 
 
 def available_cores() -> int:
-    """The cores that this process may use; where the system does not say, all of them."""
+    """The cores that this process may use; all of them if the system does not report it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

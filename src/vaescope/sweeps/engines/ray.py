@@ -18,6 +18,7 @@ from vaescope import __version__
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, quoted
 from vaescope.runs.folders import make_folder, sweep_marker
 from vaescope.sweeps.jobs import EngineOptions, Job, run_job_when_free
+from vaescope.sweeps.tail import HistoryTail, tailed
 
 MAX_RETRIES = 5  # of a job whose worker or node died
 LOCK_SECONDS = 120.0  # until a process that lost its cluster has ended and released its locks
@@ -25,22 +26,22 @@ CONNECT_SECONDS = 10.0  # to connect, and then to answer
 MAX_PORT = 65_535
 # How a client opens a connection (RFC 9113, section 3.4), and the type of the frame that answers it.
 HTTP2_PREFACE, HTTP2_SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", b"\4"
-STOP_SECONDS = 30.0  # for a cancelled task to write its checkpoint
+STOP_SECONDS = 30.0  # seconds for a cancelled task to write its checkpoint
 
 
 def run_on_ray(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
-    """Yield each job when its task is done; a task asks for one core, and for a GPU if the device is one.
+    """Yield each job when its task is done; a task requests one core, and a GPU if the device is 'cuda'.
 
     The nodes must share the folder of runs under the same path, and have the same version of vaescope. A job whose
     worker died resumes elsewhere from its last checkpoint. If this call is interrupted, the tasks write a checkpoint
-    and end.
+    and end. Rows are read from the folder of runs.
     """
     if options.workers is not None:
         raise ConfigurationError(f"workers is an option of the engine 'local', got {options.workers!r} with 'ray'.")
     kind = torch.device(options.device).type
     options = replace(options, runs=Path(options.runs).absolute(), device=kind)
     make_folder(options.runs)
-    with _connected(options.address) as ray, sweep_marker(options.runs) as marker:
+    with tailed(jobs, options) as tail, _connected(options.address) as ray, sweep_marker(options.runs) as marker:
         # Ray would wait for a GPU forever.
         if kind == "cuda" and ray.cluster_resources().get("GPU", 0) < 1:
             raise RunError(
@@ -48,11 +49,11 @@ def run_on_ray(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
             )
         node = NodeRequirements(marker, Path.cwd(), __version__)
         run = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_retries=MAX_RETRIES)(run_job_on_node)
-        waiting = {run.remote(job, options, node): job for job in jobs}
+        waiting = {run.remote(job, options.elsewhere(), node): job for job in jobs}
         try:
-            yield from _as_completed(ray, waiting)
+            yield from _as_completed(ray, waiting, tail)
         finally:
-            # Interrupt the tasks that are not done, and wait until those that run have written their checkpoints.
+            # Interrupt the unfinished tasks, and wait until the running ones have written their checkpoints.
             for task in waiting:
                 ray.cancel(task)
             if waiting:
@@ -61,7 +62,7 @@ def run_on_ray(jobs: Sequence[Job], options: EngineOptions) -> Iterator[Job]:
 
 @dataclass(frozen=True)
 class NodeRequirements:
-    """What a node must have: a version, and a marker that the folder of runs holds while the sweep runs.
+    """Requirements of a node: the version of vaescope, and a marker file in the folder of runs during the sweep.
 
     Relative paths of data start from `working_folder`.
     """
@@ -72,14 +73,14 @@ class NodeRequirements:
 
 
 def run_job_on_node(job: Job, options: EngineOptions, node: NodeRequirements) -> str | None:
-    """Run a job in a worker; returns None, or the message of an error that another attempt would not mend.
+    """Run a job in a worker; returns None, or the message of an error that a retry would not fix.
 
     The message is returned, not raised: Ray would wrap an exception in the worker's traceback.
     """
     try:
         _check_node(node)
         with contextlib.chdir(node.working_folder) if node.working_folder.is_dir() else contextlib.nullcontext():
-            # The process that ran the job before may still be dying and hold its locks.
+            # The previous process of the job may still be terminating and hold its locks.
             run_job_when_free(job, options, LOCK_SECONDS)
     except VaescopeError as error:
         return str(error)
@@ -134,7 +135,7 @@ def _connected(address: str | None) -> Iterator[ModuleType]:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise an error unless a server for HTTP/2, as Ray is one, answers; Ray would try for minutes to reach another."""
+    """Raise an error unless an HTTP/2 server such as Ray answers; with any other server Ray would retry for minutes."""
     address = os.environ.get("RAY_ADDRESS") if address is None else address
     if address is None or "://" in address or ":" not in address:
         return
@@ -143,7 +144,7 @@ def _check_reachable(address: str | None) -> None:
         raise ValueError(f"the port must be a whole number of at most {MAX_PORT}")
     with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS) as connection:
         if os.environ.get("RAY_USE_TLS", "0") != "0":
-            return  # its answer is encrypted
+            return  # its response is encrypted
         connection.sendall(HTTP2_PREFACE)
         with connection.makefile("rb") as answer:
             # The first frame of a server holds its settings: three bytes of length, then the type.
@@ -151,10 +152,11 @@ def _check_reachable(address: str | None) -> None:
                 raise ValueError("another kind of server answers there")
 
 
-def _as_completed(ray: ModuleType, waiting: dict[object, Job]) -> Iterator[Job]:
+def _as_completed(ray: ModuleType, waiting: dict[object, Job], tail: HistoryTail) -> Iterator[Job]:
     """Each job when its task is done; finished tasks are removed from `waiting`."""
     while waiting:
-        done, _ = ray.wait(list(waiting), num_returns=1)
+        done, _ = ray.wait(list(waiting), num_returns=1, timeout=tail.seconds)
+        tail.poll()
         for task in done:
             job = waiting.pop(task)
             try:
@@ -167,6 +169,7 @@ def _as_completed(ray: ModuleType, waiting: dict[object, Job]) -> Iterator[Job]:
                 ) from error
             if message is not None:
                 raise RunError(message)
+            tail.done(job)
             yield job
 
 
