@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import lazy_loader
 import numpy as np
 import pytest
-import skdim
 
 from vaescope.data import open_dataset
 from vaescope.dimension import estimate, mle, neighbours, twonn
+
+skdim = lazy_loader.load("skdim")  # with numba and matplotlib, in all processes that collect tests otherwise
 
 
 def manifold(name: str, ambient: int) -> np.ndarray:

@@ -66,7 +66,7 @@ def test_without_a_stable_k_the_largest_is_taken() -> None:
     assert "k = 20, no k is stable" in found.summary()
 
 
-def test_a_start_is_never_below_one_latent() -> None:
+def test_the_start_is_at_least_one_latent() -> None:
     steps = np.cumsum(np.exp(some_items(60, 1) * 8), 0)
     found = estimate(steps, (3, 5))
     assert found.dimension < 0.5

@@ -54,7 +54,7 @@ def test_known_manifolds_have_their_dimension(name: str, averaging: str) -> None
     assert dimension.mle(data, k=20, averaging=averaging).dimension == pytest.approx(5, rel=0.15)
 
 
-def test_the_unbiased_divisors_are_right_for_evenly_spread_points() -> None:
+def test_the_unbiased_divisors_are_right_for_uniform_points() -> None:
     angle = 2 * math.pi * np.random.default_rng(0).random(3000)
     circle = neighbours(np.stack([np.cos(angle), np.sin(angle)], 1), 20)
     for k in (4, 20):
@@ -63,7 +63,7 @@ def test_the_unbiased_divisors_are_right_for_evenly_spread_points() -> None:
         assert mle(circle, k, subsamples=1).dimension == pytest.approx((k - 2) / (k - 1), rel=0.04)
 
 
-def test_rotation_translation_and_scale_change_nothing() -> None:
+def test_the_estimate_is_invariant_to_rotation_translation_and_scale() -> None:
     x = some_items(200, 4)
     rotation = np.linalg.qr(some_items(4, 4, 1))[0]
     wanted = mle(x, 10)
@@ -95,7 +95,7 @@ def test_integers_and_booleans_are_numbers() -> None:
     assert mle(bits, 20) == mle(bits.astype(bool), 20) == mle(torch.from_numpy(bits).to(torch.uint8), 20) == wanted
 
 
-def test_the_interval_holds_the_estimate_and_depends_on_the_seed_alone() -> None:
+def test_the_interval_contains_the_estimate_and_depends_only_on_the_seed() -> None:
     x = some_items(300)
     found = mle(x, 10, seed=1)
     assert found.interval[0] < found.dimension < found.interval[1]

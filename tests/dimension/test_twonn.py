@@ -42,7 +42,7 @@ def test_known_manifolds_have_their_dimension(name: str) -> None:
     assert dimension.twonn(data).dimension == pytest.approx(5, rel=0.15)
 
 
-def test_rotation_translation_and_scale_change_nothing() -> None:
+def test_the_estimate_is_invariant_to_rotation_translation_and_scale() -> None:
     x = some_items(200, 4)
     rotation = np.linalg.qr(some_items(4, 4, 1))[0]
     wanted = twonn(x).dimension

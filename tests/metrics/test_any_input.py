@@ -1,4 +1,4 @@
-"""Codes and factors of any kind: scored as what they mean, or refused in a sentence about what was passed."""
+"""Codes and factors of any kind: interpreted correctly, or refused in a sentence about the argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from vaescope.codes import Representation
 from vaescope.dimension import mle, twonn
-from vaescope.errors import ConfigurationError, DataError, UnknownNameError
+from vaescope.errors import ConfigurationError, DataError, FactorTypeWarning, UnknownNameError
 from vaescope.metrics import (
     METRICS,
     FactorGrid,
@@ -58,7 +58,7 @@ NEED_EXAMPLES: dict[str, Callable[..., Score]] = {
 
 
 class Frame:
-    """A data frame, as those of pandas and polars: an array whose columns have names."""
+    """A data frame like those of pandas and polars: an array with column names."""
 
     def __init__(self, values: np.ndarray, columns: Sequence[str]) -> None:
         self.values, self.columns = values, columns
@@ -94,12 +94,12 @@ MEASURES: dict[str, Callable[[Any], float]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("measure", MEASURES)
-def test_arrays_of_all_kinds_are_measured_alike(measure: str, kind: str) -> None:
+def test_arrays_of_all_kinds_have_the_same_score(measure: str, kind: str) -> None:
     assert MEASURES[measure](KINDS[kind]) == pytest.approx(MEASURES[measure](CODES), abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_bfloat16_and_booleans_are_measured_as_the_numbers_they_are(measure: str) -> None:
+def test_bfloat16_and_booleans_are_read_as_numbers(measure: str) -> None:
     short = torch.from_numpy(CODES).bfloat16()
     assert MEASURES[measure](short) == pytest.approx(MEASURES[measure](short.double()), rel=1e-5)
     tiny = torch.from_numpy(CODES).to(torch.float8_e4m3fn)
@@ -129,14 +129,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("measure", [name for name in MEASURES if name != "mig"])
-def test_what_no_measure_can_read_is_refused_in_a_sentence(measure: str, kind: str) -> None:
+def test_unreadable_input_is_refused_in_a_sentence(measure: str, kind: str) -> None:
     values, facts = REFUSED[kind]
     with pytest.raises(DataError, match=facts):
         MEASURES[measure](values)
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_metric_says_which_of_its_arguments_cannot_be_read(kind: str) -> None:
+def test_the_error_names_the_argument_that_cannot_be_read(kind: str) -> None:
     values, facts = REFUSED[kind]
     with pytest.raises(DataError, match=rf"^codes must.*{facts}"):
         mig(values, FACTORS)
@@ -145,7 +145,7 @@ def test_a_metric_says_which_of_its_arguments_cannot_be_read(kind: str) -> None:
             mig(CODES, values)
 
 
-def test_one_latent_is_reshaped_and_a_grid_is_refused_by_metrics_that_draw_nothing() -> None:
+def test_one_latent_is_reshaped_and_a_grid_is_refused_by_metrics_that_do_not_sample() -> None:
     with pytest.raises(DataError, match="items x 1"):
         mig(CODES[:, 0], FACTORS)
     with pytest.raises(DataError, match=r"codes .* FactorGrid"):
@@ -162,11 +162,13 @@ def test_names_of_the_columns_of_a_data_frame_name_the_factors() -> None:
     assert [target.name for target in predicted.targets] == ["shape", "size"]
 
 
-def test_values_that_are_no_whole_numbers_are_classes_on_request() -> None:
+def test_fractional_values_are_classes_on_request() -> None:
     values = np.arange(2000) % 40
     noise = GENERATOR.standard_normal((2, 2000))
     codes = np.c_[values + 0.1 * noise[0], noise[1]]
-    whole, shares = mig(codes, values), mig(codes, values / 39)
+    whole = mig(codes, values)
+    with pytest.warns(FactorTypeWarning):
+        shares = mig(codes, values / 39)
     assert shares.score > whole.score + 0.1
     for chosen in (True, "factor 0", 0, ["factor 0"], [0]):
         assert mig(codes, values / 39, discrete=chosen).score == whole.score
@@ -174,21 +176,53 @@ def test_values_that_are_no_whole_numbers_are_classes_on_request() -> None:
     for name, metric in NEED_EXAMPLES.items():
         if name != "sap":  # which takes continuous factors
             with pytest.raises(DataError, match=r"'factor 1' is continuous.*discrete=\['factor 1'\]"):
-                metric(codes, table / [1, 39])
+                metric(codes, table / [1, 39], discrete=[])
         assert metric(codes, table / [1, 39], discrete=[1]).score == metric(codes, table).score
 
 
 def test_whole_numbers_are_continuous_on_request() -> None:
     degrees = GENERATOR.integers(0, 500, 1000)
     codes = np.c_[degrees + GENERATOR.standard_normal(1000), GENERATOR.standard_normal(1000)]
-    classes, angle = mig(codes, degrees), mig(codes, degrees, continuous=True)
+    with pytest.warns(FactorTypeWarning):
+        classes = mig(codes, degrees)
+    angle = mig(codes, degrees, continuous=True)
     assert angle.score > 0.6 > 0.2 > classes.score
     assert angle.score == mig(codes, degrees + 0.5).score
     assert irs(codes, degrees, continuous=True).score == pytest.approx(irs(codes, degrees + 0.5).score, abs=1e-12)
     assert sap(codes, degrees, continuous=["factor 0"]).score > 0.9
 
 
-def test_numbers_of_factors_are_those_of_the_columns_that_were_passed() -> None:
+def test_a_factor_of_ambiguous_type_is_named_with_the_keywords_that_decide_it() -> None:
+    shares = (np.arange(1000) % 40) / 39
+    codes, table = GENERATOR.standard_normal((1000, 2)), np.c_[np.arange(1000) % 7, shares]
+    with pytest.warns(FactorTypeWarning) as met:
+        mig(codes, Frame(table, ["shape", "orientation"]))
+    (warning,) = met
+    assert str(warning.message) == (
+        "'orientation' is treated as continuous, but its 40 different values may be classes. "
+        "Pass discrete=['orientation'] if they are, or continuous=['orientation'] to confirm."
+    )
+    with pytest.warns(FactorTypeWarning, match=r"'angle' .* classes, but its 500 .* Pass continuous=\['angle'\] if"):
+        mig(codes, np.arange(1000) % 500, names=["angle"])
+
+
+def test_a_factor_whose_type_was_given_or_is_clear_raises_no_warning() -> None:
+    # Warnings are errors in these tests.
+    codes = GENERATOR.standard_normal((1000, 2))
+    shares, degrees = (np.arange(1000) % 40) / 39, np.arange(1000) % 500
+    for chosen in ("factor 0", True, []):
+        mig(codes, shares, discrete=chosen)
+        mig(codes, shares, continuous=chosen)
+        mig(codes, degrees, discrete=chosen)
+        mig(codes, degrees, continuous=chosen)
+    for clear in (codes[:, 0], degrees % 100, np.round(codes[:, 0], 2), codes[:, 0] > 0):
+        mig(codes, clear)
+    mean = torch.from_numpy(codes)
+    mig(Representation(mean, torch.full_like(mean, 0.1), mean, torch.from_numpy(degrees[:, None])))
+    mcc(codes, np.c_[shares, degrees])
+
+
+def test_factor_numbers_refer_to_the_columns_that_were_passed() -> None:
     constant = torch.zeros(ITEMS, 1, dtype=torch.int64)
     whole = replace(representation(), factors=torch.cat([constant, torch.from_numpy(FACTORS)], 1))
     assert metric_inputs(whole, continuous=[2]).discrete == (True, False)
@@ -222,7 +256,7 @@ def test_rare_classes_are_dropped_or_merged_on_request(name: str) -> None:
     assert metric(CODES, factors, rare="merge", half_samples=2).interval is not None
 
 
-def test_rare_classes_are_merged_with_each_other_and_a_single_one_with_the_next_rarest() -> None:
+def test_rare_classes_are_merged_and_a_single_one_joins_the_next_rarest() -> None:
     common = np.repeat([0, 1, 2], [4, 3, 5])
     codes = np.arange(14.0)[:, None]
     both = metric_inputs(codes, np.r_[common, 7, 8], rare="merge")
@@ -253,12 +287,12 @@ def test_without_rare_classes_nothing_changes() -> None:
     assert "rare_items" not in found.parts
 
 
-def test_messages_have_the_values_of_the_user() -> None:
+def test_messages_have_the_original_values() -> None:
     with pytest.raises(DataError, match="class 30 of 'factor 0' has 1"):
         dci(np.tile(CODES[:7], (1, 1)), np.c_[[10, 10, 20, 20, 30, 20, 10], FACTORS[:7, 0] * 0 + np.arange(7) % 2])
 
 
-def test_whole_numbers_that_are_one_float_stay_two_classes() -> None:
+def test_large_whole_numbers_that_round_to_one_float_stay_two_classes() -> None:
     factors = np.where(FACTORS[:, 0] > 0, 2**53, 2**53 + 1)
     assert mig(CODES, factors).score == mig(CODES, (FACTORS[:, 0] == 0).astype(int)).score
 
@@ -289,11 +323,11 @@ def test_seeds_are_whole_numbers(seed: Any) -> None:
             call()
 
 
-def test_a_seed_of_64_bits_is_accepted_where_scikit_learn_takes_32() -> None:
+def test_a_seed_of_64_bits_is_accepted_although_scikit_learn_takes_32() -> None:
     assert 0 <= dci(CODES, FACTORS, protocol="dlib", seed=2**40).score <= 1
 
 
-def test_a_variance_that_is_no_number_is_refused() -> None:
+def test_a_variance_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="variance"):
         svcca(CODES, CODES, variance="x")
 
@@ -312,7 +346,7 @@ def test_help_explains_every_option(name: str) -> None:
         assert option in inspect.signature(metric).parameters
 
 
-def test_documentation_says_what_is_comparable_with_whom() -> None:
+def test_documentation_names_the_comparable_implementations() -> None:
     assert "not comparable with" in (inspect.getdoc(dci) or "")
     assert "not comparable" in dci(CODES, FACTORS).estimator
     assert "not comparable" not in dci(CODES, FACTORS, protocol="dlib").estimator
@@ -321,7 +355,7 @@ def test_documentation_says_what_is_comparable_with_whom() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_codes_whose_squares_no_float_holds_give_no_silent_nan() -> None:
+def test_codes_whose_squares_overflow_give_no_silent_nan() -> None:
     for scale in (1e300, 1e-300):
         with pytest.raises(DataError, match="Rescale"):
             hoyer(scale * CODES)
@@ -336,7 +370,7 @@ def test_udr_compares_a_list_of_models() -> None:
             udr(models)
 
 
-def test_a_score_is_a_number_where_one_is_needed() -> None:
+def test_a_score_can_be_used_as_a_number() -> None:
     found = mig(CODES, FACTORS)
     assert float(found) == found.score
     assert f"{found:.3f}" == f"{found.score:.3f}"

@@ -1,4 +1,4 @@
-"""The BetaVAE score against plain loops over the same draws, and what it must find."""
+"""The BetaVAE score against plain loops over the same draws, and known answers."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ def test_noise_scores_chance_and_the_chance_is_reported() -> None:
     factors = some_factors(5000)
     score = beta_vae(np.random.default_rng(3).standard_normal((5000, 6)), factors, scale=True)
     assert score.parts["chance"] == 1 / 3
-    # Five standard errors of a share of 5,000 tests, and what a regression finds in noise that is fixed for each item.
+    # Five standard errors of a share of 5,000 tests, plus what a regression overfits to noise that is fixed for each
+    # item.
     bound = 5 * math.sqrt(2 / 9 / 5000) + 0.02
     assert abs(score.score - 1 / 3) < bound
     assert score.random is not None
@@ -154,7 +155,7 @@ def test_codes_that_do_not_vary_score_chance() -> None:
     assert abs(beta_vae(np.full((1000, 2), 0.1), factors).score - 1 / 3) < 5 * math.sqrt(2 / 9 / 5000)
 
 
-def test_rotations_are_forgiven_where_other_metrics_are_not() -> None:
+def test_rotations_do_not_lower_the_score_unlike_other_metrics() -> None:
     factors = some_factors()
     rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((3, 3)))[0]
     score = beta_vae(perfect(factors) @ rotation, factors).score

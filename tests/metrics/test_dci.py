@@ -22,7 +22,7 @@ def world(items: int = 600, seed: int = 0, classes: tuple[int, ...] = (3, 4, 5))
 
 
 def turned(factors: np.ndarray, turn: float, noise: float = 0.05, seed: int = 0) -> np.ndarray:
-    """The factors and as many latents of noise, all turned into each other by a share of a right angle."""
+    """The factors and as many noise latents, rotated into each other by a share of a right angle."""
     generator = np.random.default_rng((seed, 1))
     sources = (factors - factors.mean(0)) / factors.std(0)
     codes = np.concatenate([sources, generator.standard_normal(sources.shape)], 1)
@@ -102,7 +102,7 @@ def test_order_and_sign_and_scale_of_latents_do_not_matter() -> None:
     codes = turned(factors, 0.3)
     scales = np.array([1e-3, -1e3, 2.0, -1.0, 7.0, -0.3])
     found, moved = dci(codes, factors), dci((codes * scales)[:, [4, 0, 5, 3, 1, 2]], factors)
-    # Edges of bins and equal gains may fall otherwise, which moves an item here and there.
+    # Bin edges and ties between gains may differ, which changes a few items.
     assert moved.score == pytest.approx(found.score, abs=0.02)
     np.testing.assert_allclose(moved.matrix, found.matrix[[4, 0, 5, 3, 1, 2]], atol=0.02)
 

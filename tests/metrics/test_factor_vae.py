@@ -1,4 +1,4 @@
-"""The FactorVAE score against plain loops over the same draws, and what it must find."""
+"""The FactorVAE score against plain loops over the same draws, and known answers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def some_factors(items: int = 1000, seed: int = 0) -> np.ndarray:
 
 
 def blurred(factors: np.ndarray, seed: int = 1) -> np.ndarray:
-    """Codes in which every latent has something of every factor, and noise; some get votes wrong."""
+    """Codes in which every latent depends on every factor, with noise; some votes are wrong."""
     generator = np.random.default_rng(seed)
     standard = (factors - factors.mean(0)) / factors.std(0)
     mixed = standard @ generator.standard_normal((4, 4))
@@ -133,7 +133,7 @@ def test_one_latent_for_each_factor_is_perfect() -> None:
     assert score.matrix.sum() == 10_000
 
 
-def test_noise_scores_a_guess() -> None:
+def test_noise_scores_chance() -> None:
     factors = some_factors(5000)
     score = factor_vae(np.random.default_rng(0).standard_normal((5000, 10)), factors, scale=True)
     assert score.perfect == 1
@@ -219,7 +219,7 @@ def test_a_wrong_setting_is_named(wrong: dict, error: type[Exception], message: 
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 1000), size=st.integers(2, 40), offset=st.sampled_from([0.0, 1.0, 1e4]))
-def test_variances_are_those_of_numpy(seed: int, size: int, offset: float) -> None:
+def test_variances_equal_those_of_numpy(seed: int, size: int, offset: float) -> None:
     batches = np.random.default_rng(seed).standard_normal((7, size)) + offset
     np.testing.assert_allclose(variances(batches), batches.var(1, ddof=1), rtol=1e-6, atol=1e-12)
     np.testing.assert_array_equal(variances(np.full((3, size), 0.1 + offset)), 0)

@@ -204,7 +204,7 @@ def test_types_of_another_number_of_latents_are_refused() -> None:
         metric_inputs(codes(), factors(), exclude="passive", types=["active", "passive"])
 
 
-def test_a_representation_of_passive_latents_alone_has_collapsed() -> None:
+def test_a_representation_of_only_passive_latents_has_collapsed() -> None:
     whole = representation((1.0, 1.0), factors=torch.from_numpy(factors()))
     with pytest.raises(DataError, match=r"passive.*collapsed"):
         metric_inputs(whole, exclude="passive")

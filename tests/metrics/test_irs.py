@@ -1,4 +1,4 @@
-"""Interventional robustness against plain loops, and what it must find."""
+"""Interventional robustness against plain loops, and known answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vaescope.metrics.fixed_factor import irs
 
 
 def plain_quantile(numbers: list[float], share: float) -> float:
-    """Between the two nearest of the sorted numbers, in proportion."""
+    """Linear interpolation between the two nearest sorted numbers."""
     ordered = sorted(numbers)
     place = share * (len(ordered) - 1)
     below = math.floor(place)

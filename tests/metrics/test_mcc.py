@@ -25,7 +25,7 @@ def mixed(table: np.ndarray, latents: int = 4, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_matching_is_the_best_of_all(seed: int) -> None:
+def test_the_matching_is_the_best_one(seed: int) -> None:
     table = sources(seed=seed)
     assert mcc(mixed(table, seed=seed), table).score == pytest.approx(
         by_trying(mixed(table, seed=seed), table), abs=1e-12
@@ -48,13 +48,13 @@ def test_the_sources_themselves_score_one() -> None:
     assert found.by_factor == pytest.approx((1, 1, 1), abs=1e-12)
 
 
-def test_ranks_see_through_a_monotone_function() -> None:
+def test_ranks_are_invariant_to_monotone_functions() -> None:
     table = sources()
     assert mcc(np.exp(8 * table), table, correlation="spearman").score == pytest.approx(1, abs=1e-12)
     assert mcc(np.exp(8 * table), table).score < 0.8
 
 
-def test_noise_correlates_as_little_as_chance_allows() -> None:
+def test_noise_scores_about_0() -> None:
     noise = np.random.default_rng(3).standard_normal((10_000, 3))
     # Correlations of independent columns have a standard deviation of .01 here.
     assert mcc(noise, sources(10_000)).score < 0.04

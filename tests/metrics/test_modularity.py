@@ -120,7 +120,7 @@ def test_classes_that_can_be_decoded_are_fully_explicit() -> None:
     assert explicitness(one_hot(factors) @ turn, factors).score == pytest.approx(1, abs=1e-9)
 
 
-def test_noise_is_no_more_explicit_than_a_guess() -> None:
+def test_noise_is_as_explicit_as_chance() -> None:
     noise = np.random.default_rng(1).standard_normal((6000, 4))
     # Areas of 2,000 items with 250 or more of a class have a standard error below .02; 17 are averaged.
     found = explicitness(noise, world(6000))

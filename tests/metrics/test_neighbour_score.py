@@ -117,7 +117,13 @@ def test_fewer_items_than_neighbours_are_refused() -> None:
 
 def test_a_factor_that_does_not_vary_among_the_tested_items_is_named() -> None:
     with pytest.raises(DataError, match=r"'height'.*2 test items"):
-        neighbours(np.arange(10.0)[:, None], np.r_[0.5, np.ones(9)], names=("height",), seed=_keeping_the_first())
+        neighbours(
+            np.arange(10.0)[:, None],
+            np.r_[0.5, np.ones(9)],
+            names=("height",),
+            continuous=True,
+            seed=_keeping_the_first(),
+        )
 
 
 def _keeping_the_first() -> int:

@@ -88,7 +88,7 @@ def test_the_order_and_sign_of_latents_and_a_rotation_of_the_items_change_nothin
     assert cosine(other) == pytest.approx(cosine(matrix), abs=1e-9)
 
 
-def test_the_cosine_does_not_see_the_length_of_columns() -> None:
+def test_the_cosine_is_invariant_to_the_length_of_columns() -> None:
     matrix = np.random.default_rng(0).standard_normal((6, 3))
     assert cosine(matrix * np.array([100.0, -1.0, 0.01])) == pytest.approx(cosine(matrix), abs=1e-12)
 
@@ -207,7 +207,7 @@ def test_the_interval_is_that_of_a_mean_over_items() -> None:
     assert distance_to_orthogonality(decoder, codes, items=1).interval is None
 
 
-def test_what_cannot_be_differentiated_is_refused() -> None:
+def test_decoders_that_cannot_be_differentiated_are_refused() -> None:
     codes = np.zeros((3, 2))
     with pytest.raises(DataError, match="got int"):
         distance_to_orthogonality(3, codes)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The registry of metrics: what each needs is known before there are codes, and a new metric works everywhere."""
+"""The registry of metrics: requirements are declared in advance, and a new metric works everywhere."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_metric_declares_whether_it_needs_a_decoder(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_metric_says_what_it_is_and_shows_its_keywords(name: str) -> None:
+def test_a_metric_has_a_description_and_shows_its_keywords(name: str) -> None:
     entry = METRICS.entry(name)
     assert entry.summary
     assert entry.source

@@ -86,12 +86,12 @@ def test_factors_of_both_kinds_have_their_own_measure() -> None:
 def test_perfect_codes_of_two_classes_leave_other_classes_to_chance() -> None:
     factors = world(classes=(2, 2))
     assert sap(factors * [1.0, -5.0], factors).score == pytest.approx(0.5, abs=0.04)
-    assert sap(factors.astype(float), factors + 0.5).score == pytest.approx(1, abs=0.01)
+    assert sap(factors.astype(float), factors + 0.5, continuous=True).score == pytest.approx(1, abs=0.01)
 
 
 def test_noise_scores_about_0() -> None:
     noise = np.random.default_rng(5).standard_normal((15000, 5))
-    # Two best of five accuracies of 5,000 guesses each, whose standard error is at most .007.
+    # The two best of five accuracies over 5,000 items each, with a standard error of at most .007.
     assert sap(noise, world(15000)).score < 0.015
 
 

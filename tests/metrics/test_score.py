@@ -62,7 +62,7 @@ def test_each_half_holds_half_of_the_items_without_repetition() -> None:
         return RawScore(float(data.codes.mean()))
 
     codes = np.arange(101.0)[:, None]
-    evaluate("mean", "a mean", measure, codes, np.arange(101), half_samples=3)
+    evaluate("mean", "a mean", measure, codes, np.arange(101), discrete=True, half_samples=3)
     assert [len(part) for part in seen] == [101, 50, 50, 50]
     assert all(len(set(part)) == len(part) for part in seen)
     assert not np.array_equal(seen[1], seen[2])

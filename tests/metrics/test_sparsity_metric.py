@@ -44,7 +44,7 @@ def test_one_latent_at_a_time_scores_1_and_all_equally_scores_0() -> None:
     assert hoyer(equal).score == pytest.approx(0)
 
 
-def test_gaussian_codes_score_what_theory_says() -> None:
+def test_gaussian_codes_have_the_theoretical_score() -> None:
     """|z|_1 / |z|_2 is about sqrt(2 d / pi) for many latents d; the ratio spreads by less than .001 over 4000 items."""
     codes = np.random.default_rng(0).standard_normal((4000, 400))
     assert hoyer(codes).score == pytest.approx((1 - np.sqrt(2 / np.pi)) / (1 - 1 / 20), abs=2e-3)

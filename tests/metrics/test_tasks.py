@@ -102,7 +102,9 @@ def test_rare_classes_do_not_make_trees_diverge() -> None:
 def test_the_order_scale_and_sign_of_latents_hardly_matter(
     order: list[int], scales: list[float], classifier: str
 ) -> None:
-    """Among equal splits trees take the first, and bins of a mirrored latent end elsewhere: a few of 100 answers."""
+    """Trees take the first of equal splits, and bins of a mirrored latent have other edges: a few of 100 answers
+    differ.
+    """
     factors = world(300)
     codes = mixed(factors, 0.1)
     whole = downstream_accuracy(codes, factors, classifier=classifier).score
@@ -231,6 +233,6 @@ def test_factors_that_cannot_be_learned_are_named() -> None:
 
 
 def one_class_seed() -> int:
-    """One that draws two items of one class to learn from."""
+    """A seed that draws two items of one class to learn from."""
     factor = np.array([0, 1, 0, 1])
     return next(seed for seed in range(99) if len(set(factor[reference_tasks.split(4, 2, 2, seed)[0]].tolist())) == 1)

@@ -1,4 +1,4 @@
-"""Unsupervised disentanglement ranking against plain loops, and what it must find."""
+"""Unsupervised disentanglement ranking against plain loops, and known answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Table = list[list[float]]
 
 
 def plain_ranks(column: list[float]) -> list[float]:
-    """One more than how many are less, and half of how many others are equal."""
+    """Ranks: one more than the number of smaller values, plus half the number of other equal values."""
     return [
         1 + sum(other < number for other in column) + (sum(other == number for other in column) - 1) / 2
         for number in column
@@ -191,13 +191,13 @@ def test_a_collapsed_model_scores_0() -> None:
     assert udr([(codes, rates * 0) for codes, rates in models]).score == 0
 
 
-def test_a_latent_that_does_not_vary_resembles_nothing() -> None:
+def test_a_constant_latent_matches_nothing() -> None:
     generator = np.random.default_rng(0)
     codes = generator.standard_normal((100, 2))
     still = np.stack((codes[:, 0], np.full(100, 0.1)), axis=1)
     for method, best in (("spearman", 1.0), ("lasso", 0.9)):
         found = udr([(still, np.ones(2)), (codes[:, :1], np.ones(1))], method=method)
-        # Their latent is found; of ours, one of two is.
+        # All latents of the other model are matched, and one of the two of this one.
         assert found.score == pytest.approx((best + best / 2) / 2, abs=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Distances to orthogonality as equation 29 has them: numerical derivatives, a full SVD, every signed permutation."""
+"""Distances to orthogonality by equation 29: numerical derivatives, a full SVD, every signed permutation."""
 
 from __future__ import annotations
 

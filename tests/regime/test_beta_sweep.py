@@ -24,7 +24,7 @@ def sweep() -> list[tuple[VariableTypes, MeanAndSampled]]:
     sprites = open_dataset("dsprites-small")
     data = open_dataset(F.avg_pool2d(sprites.batch(torch.arange(len(sprites))), 4))
     members = [Member(LATENTS, Beta(beta), 2e-3) for beta in BETAS]
-    plan = Plan(2500, 64, log_every=500, evaluate_every=500, monitor_every=0)
+    plan = Plan(2000, 64, log_every=500, evaluate_every=500, monitor_every=0)
     trainer = Trainer(Architecture(net=MLP((64,), (64,))), members, plan, data)
     while not trainer.finished:
         trainer.advance()

@@ -159,7 +159,7 @@ def test_rate_and_distortion_are_means_over_examples() -> None:
     [
         ([0.5, 1, 5, 10, 20], [0, 2, 5, 10, 10], 10),
         ([20, 0.5, 10, 1, 5], [10, 0, 10, 2, 5], 10),
-        ([1, 5, 10], [10, 9, 10], 10),  # A run that comes back to life undoes an earlier collapse.
+        ([1, 5, 10], [10, 9, 10], 10),  # A later recovery undoes an earlier collapse.
         ([1, 5, 10], [10, 10, 9], None),
         ([1, 5], [0, 3], None),
         ([1, 1, 5, 5, 10, 10], [0, 10, 10, 9, 10, 10], 10),  # Every seed of a beta must have collapsed.

@@ -91,7 +91,7 @@ def test_the_monitor_counts_the_types_of_the_codes_of_its_probe(name: str, sprit
 
 
 def some_codes(ratio: float = 0.9) -> Representation:
-    """One active latent and one that follows a prior of its own for each item, narrow and away from 0."""
+    """One active latent and one that follows a separate prior for each item, narrow and away from 0."""
     generator = torch.Generator().manual_seed(0)
     prior_mean = torch.randn(4000, 2, generator=generator, dtype=torch.float64)
     prior_variance = torch.rand(4000, 2, generator=generator, dtype=torch.float64) * 0.02 + 0.01

@@ -234,3 +234,22 @@ def test_no_examples_are_refused(chunks: Any) -> None:
 def test_an_option_out_of_range_is_named(settings: Any) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         LatentStatistics.of(*some_codes(), **settings)
+
+
+def test_well_determined_latents_are_those_of_mackay_for_a_linear_gaussian_model() -> None:
+    generator = np.random.default_rng(0)
+    loadings = generator.standard_normal((6, 4)) * [3.0, 1.0, 0.3, 0.0]
+    posterior = np.linalg.inv(np.eye(4) + loadings.T @ loadings)
+    eigenvalues = np.linalg.eigvalsh(loadings.T @ loadings)
+    variance = np.tile(posterior.diagonal(), (5, 1))
+    found = LatentStatistics.of(np.zeros((5, 4)), variance).well_determined
+    assert float(found.sum()) == pytest.approx((eigenvalues / (eigenvalues + 1)).sum())
+    assert found.tolist() == pytest.approx((1 - posterior.diagonal()).tolist())
+    assert float(found[3]) == pytest.approx(0)
+
+
+def test_well_determined_latents_are_relative_to_the_prior_of_each_item() -> None:
+    variance = np.array([[0.01, 0.04, 2.0], [0.01, 0.08, 2.0]])
+    prior = np.zeros((2, 3)), np.array([[1.0, 0.04, 1.0], [2.0, 0.16, 1.0]])
+    found = LatentStatistics.of(np.zeros((2, 3)), variance, prior=prior).well_determined
+    assert found.tolist() == pytest.approx([1 - 0.0075, 0.25, -1.0])

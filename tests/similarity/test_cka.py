@@ -79,7 +79,7 @@ def test_unrelated_representations_of_few_items_mislead_only_the_biased_cka() ->
     pairs = [(GENERATOR.normal(size=(50, 200)), GENERATOR.normal(size=(50, 200))) for _ in range(20)]
     assert np.mean([linear_cka(a, b) for a, b in pairs]) > 0.7
     found = [linear_cka(a, b, unbiased=True) for a, b in pairs]
-    # The standard deviation over 20 pairs decides how far from 0 their mean may lie.
+    # The standard deviation over 20 pairs bounds the distance of their mean from 0.
     assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(20)
     assert np.std(found) < 0.1
 
@@ -181,9 +181,7 @@ def reference_gaussian_kernel(a: np.ndarray, bandwidth: float) -> np.ndarray:
 
 @pytest.mark.parametrize("bandwidth", [0.2, 1.0])
 @pytest.mark.parametrize(("a", "b"), [(A, B), (A, WIDE), (A[:, :1], B)])
-def test_rbf_cka_is_that_of_gaussian_kernels_of_the_median_distance(
-    a: np.ndarray, b: np.ndarray, bandwidth: float
-) -> None:
+def test_rbf_cka_uses_gaussian_kernels_of_the_median_distance(a: np.ndarray, b: np.ndarray, bandwidth: float) -> None:
     n = len(a)
     centring = np.eye(n) - np.ones((n, n)) / n
     k, m = (centring @ reference_gaussian_kernel(side, bandwidth) @ centring for side in (a, b))
@@ -191,7 +189,7 @@ def test_rbf_cka_is_that_of_gaussian_kernels_of_the_median_distance(
     assert rbf_cka(a, b, bandwidth=bandwidth) == pytest.approx(expected, abs=1e-12)
 
 
-def test_rbf_cka_is_invariant_to_rotation_and_scale_and_ends_in_the_linear_one() -> None:
+def test_rbf_cka_is_invariant_to_rotation_and_scale_and_approaches_linear_cka() -> None:
     turned = 3 * A @ np.linalg.qr(GENERATOR.normal(size=(9, 9)))[0] + 1
     assert rbf_cka(A, turned) == pytest.approx(1, abs=1e-12)
     assert rbf_cka(A, B, bandwidth=1e3) == pytest.approx(linear_cka(A, B), abs=1e-5)

@@ -19,7 +19,7 @@ Tables = dict[str, np.ndarray]
 
 
 def models(count: int, first: int = 0) -> list[Tables]:
-    """Activations that share a signal, as those of models with different seeds do."""
+    """Activations that share a signal, like those of models with different seeds."""
     signal = np.random.default_rng(99).standard_normal((ITEMS, 6))
     found = []
     for seed in range(first, first + count):

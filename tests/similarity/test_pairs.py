@@ -107,7 +107,7 @@ def test_little_memory_changes_nothing(measure: str, widths: tuple[int, ...]) ->
 
 
 def peak_bytes(work: Any) -> int:
-    """The most that tensors took at one time, by torch's own account of what it allocates and frees."""
+    """Peak memory of tensors, from torch's profiler of allocations."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         work()
     events = [event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"]
@@ -120,7 +120,7 @@ def peak_bytes(work: Any) -> int:
 
 @pytest.mark.parametrize("widths", [(8,) * 60, (64,) * 60])
 @pytest.mark.parametrize("memory", [2**20 * 3, 2**20 * 24])
-def test_the_memory_is_kept_to(widths: tuple[int, ...], memory: int) -> None:
+def test_the_memory_limit_is_respected(widths: tuple[int, ...], memory: int) -> None:
     tables = [torch.from_numpy(one).float() for one in related(widths, 600)]
     exact = all_pairs(tables)
     found: list[np.ndarray] = []

@@ -59,13 +59,13 @@ def reference_pwcca(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("a", "b"), [(A, B), (B, A), (A[:, :1], B), (B, A[:, :2])])
-def test_pwcca_is_cca_weighted_by_what_directions_account_for(a: np.ndarray, b: np.ndarray) -> None:
+def test_pwcca_weights_cca_by_projections(a: np.ndarray, b: np.ndarray) -> None:
     assert pwcca(a, b) == pytest.approx(reference_pwcca(a, b), abs=1e-9)
     assert pwcca(a, a) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("a", "b"), [(A, B), (B, A), (A, WIDE), (WIDE, B), (WIDE, WIDE**2), (A[:, :1], B)])
-def test_procrustes_is_what_the_best_rotation_leaves(a: np.ndarray, b: np.ndarray) -> None:
+def test_procrustes_is_the_distance_after_the_best_rotation(a: np.ndarray, b: np.ndarray) -> None:
     assert procrustes(a, b) == pytest.approx(reference_procrustes(a, b), abs=1e-10)
 
 

@@ -97,7 +97,7 @@ def test_centred_cka_of_one_leaves_the_number_of_passive_latents_open() -> None:
     found = conservation(one, other)
     assert found.cka == pytest.approx(1, abs=1e-10)
     assert not found.measured
-    # The similarity of the proofs, which is not centred, is not fooled by the passive latent's being still.
+    # The similarity of the proofs, which is not centred, also detects the constant passive latent.
     assert found.predicted is None
 
 

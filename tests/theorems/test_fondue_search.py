@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vaescope.sizing import binary_search, fondue_search, search_in_rounds
+from vaescope.sizing import Search, SearchResult, binary_search, fondue_search, search_in_rounds
+from vaescope.sizing.interpolation import MAX_LINES
+from vaescope.sizing.kinds import BISECTION, INTERPOLATE, MAX_WIDTHS, ROUNDS, new_search
 from vaescope.sizing.search import ladder
 
 BRISK = settings(max_examples=150, deadline=None)
@@ -17,12 +20,12 @@ STARTS = st.integers(1, 200)
 THRESHOLDS = st.floats(-2, 5)
 # The starts of tables 8.4 to 8.6.
 PUBLISHED_STARTS = [5, 19, 22, 39, 74, 94, 116, 145, 180, 182]
-# How far each size raises the gap: 0 for an active latent, between 0 and 1 for a mixed one, 1 for a passive one.
+# The increase of the gap with each size: 0 for an active latent, between 0 and 1 for a mixed one, 1 for a passive one.
 STEPS = st.lists(st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0]), max_size=300)
 
 
 def rising(steps: Sequence[float]) -> Callable[[int], float]:
-    """The gap after so many latents; latents beyond the list are passive (propositions 8.3.1-8.3.3)."""
+    """The gap with `size` latents; latents beyond the list are passive (propositions 8.3.1-8.3.3)."""
     return lambda size: math.fsum(steps[:size]) + max(size - len(steps), 0)
 
 
@@ -92,7 +95,7 @@ def test_no_size_is_measured_twice_and_the_bracket_holds_for_any_gap(
     gaps = dict(result.gaps)
     assert lower == 0 or gaps[lower] <= threshold
     assert (lower == 500) if upper is None else (upper == lower + 1 and gaps[upper] > threshold)
-    # The bounds only move inwards, so one by one no contradiction can come to light.
+    # The bounds only move inwards, so a sequential search cannot reveal a contradiction.
     assert result.contradictions == ()
 
 
@@ -175,3 +178,118 @@ def test_the_sequential_search_stays_on_the_ladder_until_it_has_a_bracket(answer
         if len(seen) < 2:
             assert size in rungs
         seen.add(value <= 1)
+
+
+KINDS = st.sampled_from(sorted(MAX_WIDTHS))
+# Sizes and the numbers of well-determined latents of dSprites by beta, the mean of two seeds.
+DSPRITES_SIZES = [8, 10, 12, 14, 18, 24, 50]
+DSPRITES = {1: [7.9, 9.6, 10.8, 11.9, 12.2, 13.0, 15.7], 4: [6.3, 6.4, 6.7, 6.8, 6.9, 7.1, 7.5]}
+
+
+def fed(search: Search, gap: Callable[[int], float]) -> tuple[SearchResult, list[tuple[int, ...]]]:
+    """The result of a search, and the sizes of each round."""
+    rounds = []
+    while search.sizes:
+        rounds.append(search.sizes)
+        search.feed({size: gap(size) for size in search.sizes})
+    return search.result, rounds
+
+
+def measured_gap(beta: int) -> Callable[[int], float]:
+    """The trace gap n - determined(n), on lines between the measured sizes and on the first of them below."""
+    sizes, determined = DSPRITES_SIZES, DSPRITES[beta]
+    slope = (determined[1] - determined[0]) / (sizes[1] - sizes[0])
+
+    def gap(size: int) -> float:
+        below = min(size, determined[0] + slope * (size - sizes[0]))
+        return size - (below if size < sizes[0] else float(np.interp(size, sizes, determined)))
+
+    return gap
+
+
+@BRISK
+@given(KINDS, STEPS, THRESHOLDS, STARTS, st.integers(1, 12), st.integers(200, 600), st.booleans())
+def test_every_kind_of_search_finds_what_algorithm_1_finds_for_a_monotone_gap(
+    kind: str, steps: list[float], threshold: float, start: int, width: int, largest: int, near: bool
+) -> None:
+    gap = rising(steps)
+    result, rounds = fed(new_search(kind, start, threshold, width, largest, near), gap)
+    alone = fondue_search(gap, start, threshold, largest)
+    assert (result.bracket, result.contradictions) == (alone.bracket, ())
+    assert {size for size in result.bracket if size} <= dict(result.gaps).keys()
+    assert max(map(max, rounds)) <= largest
+    assert kind != BISECTION or {len(sizes) for sizes in rounds} == {1}
+
+
+@BRISK
+@given(
+    KINDS,
+    st.lists(st.floats(-3, 3) | st.sampled_from([-math.inf, math.inf]), min_size=1, max_size=120),
+    st.integers(1, 200),
+    THRESHOLDS,
+    st.integers(1, 12),
+    st.integers(200, 400),
+    st.booleans(),
+)
+def test_every_kind_of_search_over_any_gap_ends_between_measured_neighbours(
+    kind: str, values: list[float], start: int, threshold: float, width: int, largest: int, near: bool
+) -> None:
+    search = new_search(kind, start, threshold, width, largest, near)
+    result, rounds = fed(search, lambda size: values[size % len(values)])
+    asked = [size for sizes in rounds for size in sizes]
+    assert len(asked) == len(set(asked))
+    lower, upper = result.bracket
+    gaps = dict(result.gaps)
+    assert lower == 0 or gaps[lower] <= threshold
+    assert lower == largest if upper is None else (upper == lower + 1 and gaps[upper] > threshold)
+    again = sorted(size for size, gap in gaps.items() if size > lower and gap <= threshold)
+    assert list(result.contradictions) == again
+
+
+@pytest.mark.parametrize("start", [10, 11, 12])
+@pytest.mark.parametrize(("beta", "answers"), [(1, {11}), (4, {6, 7})])
+def test_four_sizes_are_enough_on_the_curves_of_dsprites(beta: int, answers: set[int], start: int) -> None:
+    gap = measured_gap(beta)
+    result, rounds = fed(new_search(INTERPOLATE, start, 1.0, 2, 4096, False), gap)
+    assert result.latents in answers
+    assert result.latents == largest_within(gap, 1.0)
+    assert len(result.gaps) <= 4
+    assert len(rounds) == 2
+    in_rounds, _ = fed(new_search(ROUNDS, start, 1.0, 10, 4096, False), gap)
+    assert in_rounds.bracket == result.bracket
+    assert len(in_rounds.gaps) > 2 * len(result.gaps)
+
+
+def test_a_later_period_confirms_an_answer_with_two_sizes() -> None:
+    result, rounds = fed(new_search(INTERPOLATE, 11, 1.0, 2, 4096, True), measured_gap(1))
+    assert (result.latents, rounds) == (11, [(11, 12)])
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_interpolation_needs_few_more_sizes_than_algorithm_1_for_the_gaps_that_fit_lines_least(width: int) -> None:
+    for start in range(1, 200, 7):
+        for answer in range(0, 250, 9):
+            result, _ = fed(new_search(INTERPOLATE, start, 1.0, width, 4096, False), stepping(answer))
+            assert result.latents == answer
+            alone = fondue_search(stepping(answer), start, 1.0, 4096)
+            assert len(result.gaps) <= len(alone.gaps) + 2 * MAX_LINES + 4
+
+
+def test_a_gap_that_crosses_again_is_searched_in_rounds_below_the_first_crossing() -> None:
+    gaps = {3: 0.5, 6: 0.8, 10: 3.0, 13: 0.2}
+    result, rounds = fed(new_search(INTERPOLATE, 10, 1.0, 2, 20, False), lambda size: gaps.get(size, 2.0))
+    assert rounds[:2] == [(10, 13), (3, 6)]
+    assert result.contradictions == (13,)
+    assert result.bracket == (6, 7)
+
+
+@pytest.mark.parametrize("largest", [1, 2, 7, 199])
+def test_a_bisection_measures_what_algorithm_8_measures(largest: int) -> None:
+    for answer in range(largest + 1):
+        low, high, sizes = 1, largest + 1, []
+        while low < high:  # Algorithm 8, as printed
+            sizes.append((low + high) // 2)
+            low, high = (sizes[-1] + 1, high) if sizes[-1] <= answer else (low, sizes[-1])
+        result, rounds = fed(new_search(BISECTION, 5, 1.0, 1, largest, False), stepping(answer))
+        assert [size for (size,) in rounds] == sizes
+        assert result.latents == low - 1 == answer

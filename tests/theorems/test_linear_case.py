@@ -201,7 +201,7 @@ def test_a_larger_beta_never_activates_latents(
 
 
 def descend(loss: Callable[[], Tensor], parameters: list[Tensor]) -> float:
-    """The least loss that a quasi-Newton descent finds."""
+    """The minimum found by a quasi-Newton method."""
     optimiser = torch.optim.LBFGS(
         parameters, lr=1, max_iter=2000, tolerance_grad=1e-12, tolerance_change=1e-16, line_search_fn="strong_wolfe"
     )

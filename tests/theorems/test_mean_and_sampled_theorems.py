@@ -22,12 +22,12 @@ SEEDS = st.integers(0, 10_000)
 BRISK = settings(max_examples=40, deadline=None)
 
 
-def exact_noise(generator: np.random.Generator, beside: np.ndarray, columns: int) -> np.ndarray:
-    """Noise of mean 0 and unbiased covariance I that is uncorrelated with the columns of `beside`."""
-    basis = np.concatenate([np.ones((len(beside), 1)), beside], axis=1)
-    drawn = generator.normal(size=(len(beside), columns))
+def exact_noise(generator: np.random.Generator, others: np.ndarray, columns: int) -> np.ndarray:
+    """Noise of mean 0 and unbiased covariance I that is uncorrelated with the columns of `others`."""
+    basis = np.concatenate([np.ones((len(others), 1)), others], axis=1)
+    drawn = generator.normal(size=(len(others), columns))
     noise = np.linalg.qr(np.concatenate([basis, drawn], axis=1))[0][:, basis.shape[1] :]
-    return noise * math.sqrt(len(beside) - 1)
+    return noise * math.sqrt(len(others) - 1)
 
 
 def polarised(seed: int, active: int, passive: int = 0, shares: tuple[float, ...] = ()) -> tuple[np.ndarray, ...]:
@@ -111,7 +111,7 @@ def test_theorem_6_4_2_a_coordinate_without_information_lowers_the_average_exact
     codes = torch.from_numpy(np.random.default_rng(seed).integers(0, 4, (30, latents)))
     before = information.averaged_mutual_information(information.mutual_information_matrix(codes, 4))
     assume(before > 0)
-    # Every row with every value of the new coordinate: independence is exact.
+    # Every row is paired with every value of the new coordinate: independence is exact.
     crossed = torch.cat([codes.repeat_interleave(values, 0), torch.arange(values).repeat(len(codes))[:, None]], dim=1)
     matrix = information.mutual_information_matrix(crossed, 4)
     assert not matrix[-1, :-1].any()
@@ -170,8 +170,8 @@ def test_theorem_8_3_2_the_first_passive_latent_adds_one_to_the_difference(
     assert 1 - 1e-9 <= beyond < latents + 1
 
 
-def test_theorem_8_3_2_its_bounds_alone_do_not_prove_that_a_latent_is_passive() -> None:
-    """The proof goes from the types to the bounds; three mixed latents show that it does not go back."""
+def test_theorem_8_3_2_the_bounds_do_not_imply_that_a_latent_is_passive() -> None:
+    """The proof goes from the types to the bounds; three mixed latents show that the converse is false."""
     two, three = gap(0, 1, 0, (0.4, 0.4)), gap(0, 1, 0, (0.4, 0.4, 0.4))
     assert 0 <= two < 3
     assert 1 <= three < 4

@@ -13,7 +13,7 @@ from torch import Tensor
 from vaescope.models import Linear
 from vaescope.numerics import linear
 
-# Equation 24, and the same decoder behind a code that was turned by 45 degrees.
+# Equation 24, and the same decoder after a rotation of the code by 45 degrees.
 FIRST = torch.tensor([[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]], dtype=torch.float64)
 HALF = math.sqrt(0.5)
 SECOND = FIRST @ torch.tensor([[HALF, -HALF], [HALF, HALF]], dtype=torch.float64).T

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,7 +15,6 @@ from vaescope.checks import finite_number, proper_share, random_seed, whole_numb
 from vaescope.dimension.neighbour_distances import PointsLike, neighbours
 from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.notebook import NotebookResult
-from vaescope.numerics import counter
 from vaescope.numerics.neighbours import Neighbours
 from vaescope.tables import Row
 
@@ -26,7 +26,7 @@ MACKAY_GHAHRAMANI, LEVINA_BICKEL = "mackay-ghahramani", "levina-bickel"
 CORRECTIONS = {MACKAY_GHAHRAMANI: 2, LEVINA_BICKEL: 1}
 DEFAULT_KS = (3, 5, 10, 20)
 TOLERANCE = 0.1
-RANDOM_NUMBERS_PER_CHUNK = 1 << 15  # few enough to stay in the cache of one core
+MAX_GROUPS = 1000  # of items; with more, intervals are hardly steadier and take longer
 MIN_LOG_RATIO = 1e-9  # mean log ratio of distances; smaller ones are rounding errors
 
 
@@ -118,27 +118,31 @@ class Subsets:
     ) -> Float[Tensor, "bounds rows"]:
         """The lower and the upper end of the interval of each row.
 
-        Deviations of subsets are scaled to those of all items: the mean of m of n items, drawn without replacement,
-        has variance proportional to (1 - m / n) / m, that of a sample of n items to 1 / n. Logarithms are scaled, so
-        that no bound falls below 0.
+        Many items are first put into random groups of equal size, of which subsets are drawn: together they hold a
+        random subset of the items. Deviations of subsets are scaled to those of all items: the mean of m of n items,
+        drawn without replacement, has variance proportional to (1 - m / n) / m, that of a sample of n items to 1 / n.
+        Logarithms are scaled, so that no bound falls below 0.
 
         Args:
             values: What is averaged over the items.
             averaged: Turns means of the rows into estimates, which are positive.
         """
-        items = values.shape[1]
-        size = min(max(round(self.share * items), 1), items - 1)
-        seed = torch.tensor(self.seed, device=values.device)
-        found = []
-        chunk = max(1, RANDOM_NUMBERS_PER_CHUNK // items)
-        for numbers in torch.split(torch.arange(self.count, device=values.device), chunk):
-            order = counter.permutation(seed, "subsample", numbers, items)[:, :size]
-            found.append(averaged(values[:, order].mean(-1).T))
+        generator = np.random.default_rng(self.seed)
+        rows, items = values.shape
+        groups = min(items, MAX_GROUPS)
+        place = torch.from_numpy(generator.permutation(items) % groups)
+        counts = torch.bincount(place, minlength=groups).double()
+        sums = values.new_zeros(rows, groups).index_add_(1, place, values)
+        size = min(max(round(self.share * groups), 1), groups - 1)
+        keys = generator.random((self.count, groups))
+        chosen = torch.from_numpy(keys <= np.partition(keys, size - 1)[:, size - 1 : size]).to(counts)
+        # Row by row: products with several rows at once would round differently than with one.
+        means = torch.stack([chosen @ row for row in sums], 1) / (chosen @ counts)[:, None]
         whole = averaged(values.mean(1))
-        scaled = whole * (torch.cat(found) / whole) ** math.sqrt(size / (items - size))
+        scaled = whole * (averaged(means) / whole) ** math.sqrt(size / (groups - size))
         tails = torch.tensor([(1 - self.confidence) / 2, (1 + self.confidence) / 2], dtype=torch.float64)
         # The nearest, not an interpolation: between infinite estimates an interpolation would be NaN.
-        return torch.quantile(scaled, tails.to(values.device), dim=0, interpolation="nearest")
+        return torch.quantile(scaled, tails, dim=0, interpolation="nearest")
 
 
 def mle(
@@ -244,8 +248,9 @@ class Average:
 
 def estimates(near: Neighbours, settings: Sequence[tuple[Average, int]], subsets: Subsets) -> tuple[MLE, ...]:
     """The estimate for each averaging and k; all intervals use the same subsets."""
-    values = torch.stack([average.values(near, k) for average, k in settings])
-    inverted = torch.tensor([average.name == MACKAY_GHAHRAMANI for average, _ in settings], device=values.device)
+    # On the CPU, where sums have the same order each time.
+    values = torch.stack([average.values(near, k) for average, k in settings]).cpu()
+    inverted = torch.tensor([average.name == MACKAY_GHAHRAMANI for average, _ in settings])
 
     def averaged(means: Float[Tensor, "*subsets settings"]) -> Float[Tensor, "*subsets settings"]:
         return torch.where(inverted, 1 / means, means)

@@ -22,7 +22,7 @@ MAX_JACOBIAN_ENTRIES = 2**22  # held at once
 
 @dataclass(frozen=True)
 class DecoderFunction:
-    """A function from a batch of codes to a batch of items, and what it needs to run.
+    """A function from a batch of codes to a batch of items, with its conditions and its type.
 
     Attributes:
         function: Called with codes, items x latents, and, if there are conditions, with their rows.

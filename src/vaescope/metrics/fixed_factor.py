@@ -14,13 +14,13 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.codes import CodesLike
 from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.metrics.inputs import FactorsLike, MetricInputs
-from vaescope.metrics.sampling import FactorGrid, FixedFactorSampler, blocks, evaluate_fixed
+from vaescope.metrics.sampling import FactorGrid, FixedFactorSampler, blocks, evaluate_fixed, gathered
 from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate
 from vaescope.numerics.information import BINS, checked_bins, discretise
 from vaescope.registry import lookup
 
 MAX_ITERATIONS = 1_000  # scikit-learn's default of 100 may stop short of the optimum
-MAX_CACHED_NUMBERS = 1 << 16  # stay in a processor's cache
+MAX_CACHED_NUMBERS = 1 << 16  # fit into a processor's cache
 CONTINUOUS, ALL = "continuous", "all"
 
 
@@ -44,8 +44,8 @@ def beta_vae(
     An example is the mean, over `batch` pairs that share the value of one factor, of the absolute difference of their
     codes. The regression has scikit-learn's default penalty, so latents on a very small scale count less.
 
-    Noise scores about 1 / factors, and more for fewer than about 2,000 items, since the same items are then drawn again
-    and again: use `scale=True`. The matrix has the mean difference of each latent while each factor is shared.
+    Noise scores about 1 / factors, and more for fewer than about 2,000 items, because the same items are then drawn
+    repeatedly: use `scale=True`. The matrix has the mean difference of each latent while each factor is shared.
 
     Args:
         train_examples, test_examples: Number of examples for the regression and for the score.
@@ -61,7 +61,7 @@ def beta_vae(
 
 @dataclass(frozen=True)
 class VotingProtocol:
-    """How a published score votes.
+    """Settings of a published score.
 
     Attributes:
         train_votes: Votes that assign a factor to each latent.
@@ -187,11 +187,11 @@ def _pair_accuracy(
             pairs = np.stack((first, sampler.draw_sharing(fixed[part, None], first, uniform[:, 1])), axis=1)
             table, places = sampler.columns(pairs)
             for latent in range(latents):
-                values = table[latent].take(places)
+                values = gathered(table[latent], places)
                 found[part, latent] = np.abs(values[:, 0] - values[:, 1]).mean(1)
         return found
 
-    # One example of each factor comes first, so that the regression knows all of them.
+    # One example of each factor comes first, so that the regression has seen all of them.
     fixed = np.concatenate((np.arange(factors), generator.integers(factors, size=train_examples)))[:train_examples]
     points = mean_differences(fixed)
     model = LogisticRegression(max_iter=MAX_ITERATIONS).fit(points, fixed)
@@ -206,8 +206,10 @@ def _vote_accuracy(sampler: FixedFactorSampler, seed: int, protocol: VotingProto
     sample = sampler.sample
     sample.require_several_factors()
     latents, factors = sample.codes.shape[1], len(sample.names)
-    variance = sample.codes.var(0, ddof=1)
-    kept = np.flatnonzero((np.ptp(sample.codes, axis=0) > 0) & (np.sqrt(variance) >= protocol.prune))
+    variance, varies = np.empty(latents), np.empty(latents, dtype=bool)
+    for some, block in sample.latent_blocks():
+        variance[some], varies[some] = block.var(0, ddof=1), np.ptp(block, axis=0) > 0
+    kept = np.flatnonzero(varies & (np.sqrt(variance) >= protocol.prune))
     if not len(kept):
         nothing = np.zeros((latents, factors))
         return RawScore(0.0, {"train_accuracy": 0.0, "latents_kept": 0.0}, (0.0,) * factors, nothing)
@@ -216,7 +218,7 @@ def _vote_accuracy(sampler: FixedFactorSampler, seed: int, protocol: VotingProto
     def cast_votes(count: int) -> tuple[Int[np.ndarray, "votes"], Int[np.ndarray, "votes"]]:
         """The factor that each vote holds fixed, and the latent it goes to; the first of those that vary least."""
         fixed = generator.integers(factors, size=count)
-        # Drawn ahead, so that later random numbers do not depend on how many votes are counted at a time.
+        # Drawn in advance, so that later random numbers do not depend on the number of votes per block.
         anchors = sampler.draw(generator.random(count))[:, None]
         winners = np.empty(count, dtype=np.int64)
         for part in blocks(count, protocol.batch):
@@ -225,7 +227,7 @@ def _vote_accuracy(sampler: FixedFactorSampler, seed: int, protocol: VotingProto
             ratios = np.empty((len(kept), len(places)))
             for votes in blocks(len(places), protocol.batch, MAX_CACHED_NUMBERS):
                 for row, latent in enumerate(kept):
-                    ratios[row, votes] = variances(table[latent].take(places[votes]))
+                    ratios[row, votes] = variances(gathered(table[latent], places[votes]))
             winners[part] = kept[(ratios / variance[kept, None]).argmin(0)]
         return fixed, winners
 
@@ -256,27 +258,30 @@ def _accuracy_by_factor(
 
 
 def _robustness(data: MetricInputs, seed: int, quantile: float, bins: int, binned: str) -> RawScore:
-    matrix = np.zeros((data.codes.shape[1], len(data.names)))
-    kept = np.flatnonzero(np.ptp(data.codes, axis=0) > 0)
-    parts = {"latents_kept": float(len(kept))}
-    if not len(kept):
-        return RawScore(0.0, parts, matrix=matrix)
-    codes = data.codes[:, kept]
-    greatest = np.abs(codes - codes.mean(0)).max(0)
-    for place, (column, discrete) in enumerate(zip(data.factors.T, data.discrete, strict=True)):
+    latents = data.codes.shape[1]
+    matrix, greatest, varies = np.zeros((latents, len(data.names))), np.zeros(latents), np.zeros(latents, dtype=bool)
+    orders = []
+    for column, discrete in zip(data.factors.T, data.discrete, strict=True):
         whole = discrete and binned == CONTINUOUS
         values = column if whole else discretise(torch.from_numpy(column[:, None]), bins).numpy()[:, 0]
-        matrix[kept, place] = 1 - _distance(codes, values.astype(np.int64), quantile) / greatest
-    best = matrix[kept].max(1)
-    return RawScore(float(np.average(best, weights=greatest)), parts, matrix=matrix)
+        counts = np.bincount(values.astype(np.int64))
+        orders.append((np.argsort(values, kind="stable"), np.cumsum(counts[counts > 0])[:-1]))
+    for some, codes in data.latent_blocks():
+        varies[some], greatest[some] = np.ptp(codes, axis=0) > 0, np.abs(codes - codes.mean(0)).max(0)
+        for place, (order, starts) in enumerate(orders):
+            matrix[some, place] = _distance(codes[order], starts, quantile)
+    kept, parts = np.flatnonzero(varies), {"latents_kept": float(varies.sum())}
+    matrix[kept] = 1 - matrix[kept] / greatest[kept, None]
+    matrix[~varies] = 0
+    if not len(kept):
+        return RawScore(0.0, parts, matrix=matrix)
+    return RawScore(float(np.average(matrix[kept].max(1), weights=greatest[kept])), parts, matrix=matrix)
 
 
 def _distance(
-    codes: Float[np.ndarray, "items latents"], values: Int[np.ndarray, "items"], quantile: float
+    ordered: Float[np.ndarray, "items latents"], starts: Int[np.ndarray, "others"], quantile: float
 ) -> Float[np.ndarray, "latents"]:
-    """The mean over values of a quantile of the distances from the mean of the items that share the value."""
-    ordered = codes[np.argsort(values, kind="stable")]
-    counts = np.bincount(values)
-    groups = np.split(ordered, np.cumsum(counts[counts > 0])[:-1])
+    """The mean over groups of a quantile of the distances of their items from their mean."""
+    groups = np.split(ordered, starts)
     found = [np.quantile(np.abs(group - group.mean(0)), quantile, axis=0) for group in groups]
     return np.asarray(np.mean(found, axis=0))

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, TypedDict
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor
 
 from vaescope.codes import CodesLike, Representation, means_of
 from vaescope.codes.arrays import ArrayLike, as_numpy, as_table, check_finite, column_names
 from vaescope.errors import ConfigurationError, DataError, unknown_name
+from vaescope.metrics.factor_types import FactorChoice, discrete_factors, warn_of_unlikely_types
 from vaescope.numerics.variable_type_names import PASSIVE, VARIABLE_TYPES
 from vaescope.regime.variable_types import TypesLike, checked_types, variable_types
 
 TRAIN_ITEMS, TEST_ITEMS = 10_000, 5_000  # as in disentanglement_lib
 MIN_EXAMPLES = 2  # of a class: one to learn from and one to test on
 DROP, MERGE = "drop", "merge"
+FACTORS = "factors"  # their name in messages, unless a metric compares with something else
+BLOCK_NUMBERS = 1 << 21  # of the codes that are copied at a time
 
 FactorsLike: TypeAlias = ArrayLike | None
-# All factors or none, or some of them by name or by number.
-FactorChoice: TypeAlias = bool | int | str | Iterable[int | str]
 
 
 class InputOptions(TypedDict, total=False):
     """The keywords that say what a metric is computed on.
 
     Attributes:
-        names: Names of the factors. Default: the columns of a data frame, or 'factor 0', 'factor 1', ...
+        names: Names of the factors. Default: those of the `Representation`, the columns of a data frame, or
+            'factor 0', 'factor 1', ...
         discrete: Factors, by name or number, whose values are classes although they are not whole numbers; True for
             all. Default: factors of whole numbers.
         continuous: Factors, by name or number, that are continuous although their values are whole numbers; True for
@@ -56,7 +58,8 @@ class MetricInputs:
     """One row for each item, in float64.
 
     Attributes:
-        codes: The representation, with latents as columns.
+        codes: The representation, with latents as columns; in the type and the memory map that it came in, since it may
+            be large. Metrics copy parts of it.
         factors: The values of the factors; in a discrete column whole numbers from 0 without gaps.
         names: The name of each factor.
         discrete: Whether the values of each factor are classes.
@@ -66,7 +69,7 @@ class MetricInputs:
         rare_classes, rare_items: The numbers of classes and items that were dropped or merged.
     """
 
-    codes: Float[np.ndarray, "items latents"]
+    codes: Real[np.ndarray, "items latents"]
     factors: Float[np.ndarray, "items factors"]
     names: tuple[str, ...]
     discrete: tuple[bool, ...]
@@ -108,8 +111,23 @@ class MetricInputs:
             raise DataError(f"this metric compares factors: it needs at least 2, got only {self.names[0]!r}.")
 
     def part(self, index: Int[np.ndarray, "rows"] | slice) -> MetricInputs:
-        """Some of the items; classes keep their numbers."""
-        return replace(self, codes=self.codes[index], factors=self.factors[index], values=self.values[index])
+        """Some of the items, their codes in float64; classes keep their numbers."""
+        codes = np.ascontiguousarray(self.codes[index], dtype=np.float64)
+        return replace(self, codes=codes, factors=self.factors[index], values=self.values[index])
+
+    def latent_blocks(self) -> Iterator[tuple[slice, Float[np.ndarray, "items some"]]]:
+        """The codes in float64, some latents at a time; no block but the only one has a single latent."""
+        latents = self.codes.shape[1]
+        size = max(2, BLOCK_NUMBERS // len(self))
+        for block in np.array_split(np.arange(latents), max(1, latents // size)):
+            part = slice(int(block[0]), int(block[-1]) + 1)
+            yield part, np.array(self.codes[:, part], dtype=np.float64, order="F")
+
+    def item_blocks(self) -> Iterator[Float[np.ndarray, "some latents"]]:
+        """The codes in float64, some items at a time."""
+        size = max(1, BLOCK_NUMBERS // self.codes.shape[1])
+        for start in range(0, len(self), size):
+            yield np.array(self.codes[start : start + size], dtype=np.float64, order="F")
 
     def rows(self, index: Int[np.ndarray, "rows"]) -> MetricInputs:
         """Some of the items; classes that are left are numbered without gaps, and rare ones dropped or merged."""
@@ -155,7 +173,7 @@ def metric_inputs(
     codes: CodesLike,
     factors: FactorsLike = None,
     *,
-    argument: str = "factors",
+    argument: str = FACTORS,
     names: Sequence[str] | None = None,
     discrete: FactorChoice = False,
     continuous: FactorChoice = False,
@@ -168,10 +186,10 @@ def metric_inputs(
     Args:
         codes: A `Representation`, whose means are taken, or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation` that vary, or its labels.
-        argument: What error messages call the factors.
+        argument: The name of the factors in error messages.
         names, discrete, continuous, rare, exclude, types: See `InputOptions`.
     """
-    array = as_table(means_of(codes), "codes", min_items=2).double().cpu().numpy()
+    array = code_table(codes)
     if rare not in (None, DROP, MERGE):
         raise unknown_name("rare", rare, (DROP, MERGE))
     columns: Sequence[int] | None = None
@@ -193,13 +211,25 @@ def metric_inputs(
         raise DataError(f"names of factors must differ, got {titles}.")
     kept = _kept_latents(codes, array.shape[1], exclude, types)
     numbered = range(len(titles)) if columns is None else columns
-    kinds = _discrete_factors(values, titles, numbered, discrete, continuous)
-    # Numbered from the factors as they came: neighbouring integers above 2^53 are one float.
+    kinds = discrete_factors(values, titles, numbered, discrete, continuous)
+    # The factors of a representation are class numbers.
+    if argument == FACTORS and columns is None and discrete is False and continuous is False:
+        warn_of_unlikely_types(values, titles, kinds)
+    # Numbered from the original factors: neighbouring integers above 2^53 round to one float.
     data = MetricInputs(
-        np.ascontiguousarray(array[:, kept]), _close_gaps(given, kinds), titles, kinds, kept, values, rare
+        array if exclude is None else array[:, kept], _close_gaps(given, kinds), titles, kinds, kept, values, rare
     )
     data.require_varying_factors()
     return data.without_rare_classes()
+
+
+def code_table(codes: CodesLike) -> Real[np.ndarray, "items latents"]:
+    """Codes as a checked table, items x latents, in their own type; memory maps stay mapped."""
+    array = as_numpy(means_of(codes), "codes")
+    if array.ndim != 2 or array.size == 0 or not np.isfinite([array.min(), array.max()]).all():
+        as_table(array, "codes")  # raises the error
+    as_table(array[:2], "codes", min_items=2)
+    return array
 
 
 def learnable_split(data: MetricInputs, train: int, test: int, seed: int) -> tuple[MetricInputs, MetricInputs]:
@@ -216,7 +246,7 @@ def learnable_split(data: MetricInputs, train: int, test: int, seed: int) -> tup
 
 
 def train_test_split(data: MetricInputs, seed: int) -> tuple[MetricInputs, MetricInputs]:
-    """10,000 items to learn from and 5,000 to test on, or fewer in this proportion, with the discrete factors alone.
+    """10,000 items to learn from and 5,000 to test on, or fewer in this proportion, with only the discrete factors.
 
     Raises an error if a class has a single example, or if only one class is left to learn.
     """
@@ -244,6 +274,7 @@ def _own_factors(
     if factors is None:
         return as_numpy(labels, "labels"), ("label",) if names is None else names, (0,)
     table = as_numpy(factors, "factors")
+    names = codes.factor_names if names is None and isinstance(codes, Representation) else names
     varying = np.flatnonzero((table != table[0]).any(0))
     titles = _titles(names, table.shape[1])
     return table[:, varying], [titles[place] for place in varying], varying.tolist()
@@ -270,41 +301,8 @@ def _kept_latents(codes: CodesLike, latents: int, exclude: str | None, types: Ty
     kept = tuple(place for place, kind in enumerate(checked_types(types, latents)) if kind != exclude)
     if not kept:
         advice = "The model has collapsed" if exclude == PASSIVE else "Exclude another type"
-        raise DataError(f"all latents are {exclude}, so that none is left. {advice}.")
+        raise DataError(f"all latents are {exclude}, so none is left. {advice}.")
     return kept
-
-
-def _discrete_factors(
-    values: Float[np.ndarray, "items factors"],
-    names: tuple[str, ...],
-    columns: Sequence[int],
-    discrete: FactorChoice,
-    continuous: FactorChoice,
-) -> tuple[bool, ...]:
-    """Whether the values of each factor are classes: as chosen, or else if they are whole numbers."""
-    classes, numbers = (
-        _chosen(what, choice, names, columns) for what, choice in (("discrete", discrete), ("continuous", continuous))
-    )
-    both = classes & numbers
-    if both:
-        raise ConfigurationError(f"a factor is discrete or continuous, got {names[min(both)]!r} as both. Choose one.")
-    whole = (values == np.floor(values)).all(0).tolist()
-    return tuple(place in classes or (kind and place not in numbers) for place, kind in enumerate(whole))
-
-
-def _chosen(argument: str, choice: FactorChoice, names: tuple[str, ...], columns: Sequence[int]) -> set[int]:
-    """The places of the factors that are chosen by name or by the number of their column."""
-    if isinstance(choice, bool):
-        return set(range(len(names))) if choice else set()
-    known: dict[str | int, int] = {name: place for place, name in enumerate(names)}
-    known |= {column: place for place, column in enumerate(columns)}
-    chosen = set()
-    for entry in choice if isinstance(choice, Iterable) and not isinstance(choice, str) else [choice]:
-        # True would be taken as column 1.
-        if isinstance(entry, bool | np.bool_) or not isinstance(entry, Hashable) or entry not in known:
-            raise unknown_name(argument, entry, names)
-        chosen.add(known[entry])
-    return chosen
 
 
 def _rare(factors: Float[np.ndarray, "items factors"], discrete: Sequence[bool]) -> Bool[np.ndarray, "items factors"]:

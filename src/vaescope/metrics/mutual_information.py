@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from vaescope.codes import CodesLike
 from vaescope.metrics.inputs import FactorsLike, InputOptions, MetricInputs, metric_inputs
@@ -46,7 +46,7 @@ def mig(codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **op
 def mig_sup(
     codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **options: Unpack[MetricOptions]
 ) -> Score:
-    """The mean over latents of the gap between the two factors it knows most about (Li et al., 2020).
+    """The mean over latents of the gap between its two most informative factors (Li et al., 2020).
 
     Each mutual information is divided by the factor's entropy. With one factor there is no second to compare with, and
     the score is the mutual information itself. The arguments are those of `mig`.
@@ -63,7 +63,7 @@ def mig_sup(
 def modularity(
     codes: CodesLike, factors: FactorsLike = None, *, bins: int = BINS, **options: Unpack[MetricOptions]
 ) -> Score:
-    """The mean over latents of 1 - (sum of I^2 over all factors but its best) / (I_best^2 (factors - 1)).
+    """The mean over latents of 1 - (sum of I^2 over all factors except the best) / (I_best^2 (factors - 1)).
 
     I is the mutual information of the latent and a factor; the matrix has it, in nats. Latents without information are
     left out of the mean, and the part `uninformative` counts them (in disentanglement_lib each counts 0). With no other
@@ -82,6 +82,7 @@ class Meaning(NotebookResult):
         entropies: The entropy of each factor in bits: the most that a latent can encode.
         factors: The names of the factors.
         latents: The indices of the latents in the representation.
+        left_out: The rows of latents that are not considered, such as passive ones; see `leaving_out`.
     """
 
     bits: Float[np.ndarray, "latents factors"] = field(repr=False)
@@ -89,6 +90,18 @@ class Meaning(NotebookResult):
     entropies: tuple[float, ...]
     factors: tuple[str, ...]
     latents: tuple[int, ...]
+    left_out: tuple[int, ...] = ()
+
+    def leaving_out(self, latents: Sequence[int]) -> Meaning:
+        """The same, with latents that encode nothing.
+
+        The means of passive latents can often be predicted from other latents, and so seem to encode factors; their
+        samples are noise.
+        """
+        rows = tuple(place for place, latent in enumerate(self.latents) if latent in latents)
+        beyond_chance = self.beyond_chance.copy()
+        beyond_chance[list(rows)] = False
+        return replace(self, beyond_chance=beyond_chance, left_out=rows)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each latent: the bits of every factor, and what it encodes in words."""
@@ -122,6 +135,8 @@ class Meaning(NotebookResult):
     def _sentence(self, place: int) -> str:
         encoded = [column for column, name in enumerate(self.factors) if place in self.carriers(name)]
         encoded.sort(key=lambda column: -self.bits[place, column])
+        if place in self.left_out:
+            return f"latent {self.latents[place]} is left out"
         if not encoded:
             return f"latent {self.latents[place]} encodes no factor"
         found = listed([f"{self.factors[column]} ({self.bits[place, column]:.2f} bits)" for column in encoded])
@@ -162,7 +177,7 @@ def meaning(
     data = metric_inputs(codes, factors, **inputs)
     matrix, entropies = information_matrix(data, bins)
     values = [column.max() + 1 if kind else bins for column, kind in zip(data.factors.T, data.discrete, strict=True)]
-    occupied = [len(np.unique(latent)) for latent in discretise(torch.from_numpy(data.codes), bins).numpy().T]
+    occupied = [len(np.unique(latent)) for latent in _binned_latents(data, bins)]
     degrees = np.outer(np.array(occupied) - 1, np.array(values) - 1).clip(min=1)
     limit = chi2.isf(SIGNIFICANCE, degrees) / (2 * len(data))
     bits = tuple((entropies / NATS_PER_BIT).tolist())
@@ -173,20 +188,28 @@ def information_matrix(
     data: MetricInputs, bins: int
 ) -> tuple[Float[np.ndarray, "latents factors"], Float[np.ndarray, "factors"]]:
     """The mutual information of each latent and each factor, and the entropy of each factor, in nats."""
-    binned = discretise(torch.from_numpy(data.codes), bins).numpy().astype(np.int64)
     columns = [
         column.astype(np.int64) if kind else discretise(torch.from_numpy(column[:, None]), bins).numpy()[:, 0]
         for column, kind in zip(data.factors.T, data.discrete, strict=True)
     ]
-    matrix = np.empty((binned.shape[1], len(columns)))
+    sizes = [int(column.max()) + 1 for column in columns]
+    counts: list[list[np.ndarray]] = [[] for _ in columns]
+    for latent in _binned_latents(data, bins):
+        for found, column, values in zip(counts, columns, sizes, strict=True):
+            found.append(np.bincount(latent * values + column, minlength=bins * values))
+    matrix = np.empty((data.codes.shape[1], len(columns)))
     entropies = np.empty(len(columns))
-    for place, column in enumerate(columns):
-        values = int(column.max()) + 1
-        counts = [np.bincount(latent * values + column, minlength=bins * values) for latent in binned.T]
-        joint = torch.from_numpy(np.stack(counts).reshape(-1, bins, values))
+    for place, (found, values) in enumerate(zip(counts, sizes, strict=True)):
+        joint = torch.from_numpy(np.stack(found).reshape(-1, bins, values))
         matrix[:, place] = mutual_information(joint).numpy()
         entropies[place] = float(entropy(joint[0].sum(0)))
     return matrix, entropies
+
+
+def _binned_latents(data: MetricInputs, bins: int) -> Iterator[Int[np.ndarray, "items"]]:
+    """The bins of each latent in turn, since those of all would need as much memory as the codes."""
+    for _, block in data.latent_blocks():
+        yield from discretise(torch.from_numpy(block), bins).numpy().T.astype(np.int64)
 
 
 def _estimator(bins: int) -> str:

@@ -21,7 +21,8 @@ from vaescope.registry import lookup
 CHANCE_AREA = 0.5  # area under the ROC curve of a guess
 MAX_ITERATIONS = 1_000  # of logistic regression
 
-# One thread gives the same trees on every machine; trees this small gain nothing from more, and lose on busy cores.
+# One thread gives the same trees on every machine; more threads do not make such small trees faster, and slow them down
+# on busy cores.
 SMALL_TREES = {
     "objective": "multiclass",
     "num_leaves": 8,
@@ -31,7 +32,7 @@ SMALL_TREES = {
     "deterministic": True,
     "verbosity": -1,
 }
-# Trees as small as scikit-learn's default ones, with no random choice.
+# Trees of scikit-learn's default size, without randomness.
 DCI_TREES = SMALL_TREES | {"max_depth": 3, "max_bin": 255, "min_sum_hessian_in_leaf": 0.3, "force_col_wise": True}
 DCI_ROUNDS = 40
 # About as good as scikit-learn's exact boosting from 10 to 10,000 examples, and tens of times faster. Without the

@@ -9,7 +9,7 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 from vaescope.checks import random_seed, whole_number
 from vaescope.codes import CodesLike, means_of
@@ -21,11 +21,12 @@ from vaescope.numerics import counter
 
 GRID_SAMPLE_ITEMS = 10_000  # for the spread of the latents
 MAX_BLOCK_ITEMS = 1 << 20  # drawn at a time: some ten megabytes in each array
+MAX_COPIED_NUMBERS = 1 << 23  # of labelled codes
 MAX_TABLE_NUMBERS = 1 << 27  # codes of a grid that are kept: a gigabyte
 
 Uniform = Float[np.ndarray, "..."]
 ItemNumbers = Int[np.ndarray, "..."]
-CodeColumns = Float[np.ndarray, "latents rows"]
+CodeColumns = Real[np.ndarray, "latents rows"]
 Encode = Callable[[ItemNumbers], Float[np.ndarray, "items latents"]]
 
 
@@ -56,7 +57,9 @@ class ItemSampler:
 
     @cached_property
     def _codes(self) -> CodeColumns:
-        return np.ascontiguousarray(self.sample.codes.T)
+        columns = self.sample.codes.T
+        # Items are found faster in columns that are each in one piece.
+        return np.ascontiguousarray(columns, np.float64) if columns.size <= MAX_COPIED_NUMBERS else columns
 
     @cached_property
     def _groups(self) -> tuple[ItemNumbers, ItemNumbers, ItemNumbers, ItemNumbers]:
@@ -75,7 +78,7 @@ class ItemSampler:
 class FactorGrid:
     """Every combination of some factors, encoded on demand.
 
-    Metrics that hold a factor fixed draw combinations and encode each item they meet once. For a model and a data set
+    Metrics that hold a factor fixed draw combinations and encode each drawn item once. For a model and a data set
     use `vaescope.encoding.factor_grid`.
 
     Attributes:
@@ -221,6 +224,13 @@ def blocks(count: int, size: int, limit: int | None = None) -> Iterator[slice]:
     """Slices of `count` batches of `size` items, each of at most `limit` items (default: 2^20) or one batch."""
     step = max(1, (MAX_BLOCK_ITEMS if limit is None else limit) // size)
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def gathered(column: Real[np.ndarray, "rows"], places: ItemNumbers) -> Float[np.ndarray, "..."]:
+    """The numbers at some places of a column, in float64."""
+    # Of a column in one piece take() is faster; of any other it would first make a copy.
+    found = column.take(places) if column.flags.c_contiguous else column[places]
+    return found.astype(np.float64, copy=False)
 
 
 def _scale(sample: MetricInputs, grid: FactorGrid, measure: FixedFactorMeasure, seed: int) -> tuple[float, float]:

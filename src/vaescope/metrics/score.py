@@ -155,7 +155,7 @@ def evaluate(
         measure: Computes the score of the checked items.
         codes: A `Representation` or an array, items x latents.
         factors: One column for each factor. Default: those of the `Representation`.
-        argument: What error messages call the factors.
+        argument: The name of the factors in error messages.
         half_samples, scale, seed, inputs: See `MetricOptions`.
     """
     random_seed(seed)
@@ -175,7 +175,7 @@ def evaluate(
 
 
 def make_score(metric: str, estimator: str, found: RawScore, data: MetricInputs) -> Score:
-    """The score that a metric found, with the names of the factors and latents it was computed from."""
+    """The score of a metric, with the names of its factors and latents."""
     parts = dict(found.parts)
     if data.rare is not None:
         parts |= {"rare_classes": float(data.rare_classes), "rare_items": float(data.rare_items)}
@@ -221,7 +221,7 @@ class MetricEntry(Entry[Metric]):
 
 
 class MetricRegistry(Registry[Metric]):
-    """Metrics by name, with what each of them needs."""
+    """Metrics by name, with their requirements."""
 
     def register(
         self, name: str, *, summary: str, source: str = "", factors: int = 1, decoder: bool = False
@@ -238,7 +238,7 @@ class MetricRegistry(Registry[Metric]):
         return enter_metric
 
     def entry(self, name: str) -> MetricEntry:
-        """The metric with what it needs; an unknown name raises an error that lists the known ones."""
+        """The metric with its requirements; an unknown name raises an error that lists the known ones."""
         found = super().entry(name)
         assert isinstance(found, MetricEntry)
         return found
@@ -249,7 +249,7 @@ METRICS = MetricRegistry("metric", "vaescope.metrics")
 
 @dataclass(frozen=True)
 class Measurements:
-    """The scores, and by name why others could not be computed."""
+    """The scores, and the reasons why others could not be computed, by name."""
 
     scores: tuple[Score, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -276,7 +276,7 @@ def measure_all(
         decoder: Needed by the metrics of decoders.
         exclude, types: Latents to leave out of metrics of factors, as in `MetricOptions`.
         seed: Random seed of all that is drawn.
-        progress: Whether to show a progress bar. Default: on a terminal.
+        progress: Whether to show progress: a bar on a terminal, lines in a log. Default: True.
         partial: Leave out, with the reason, also named metrics that the data do not allow; otherwise they raise.
 
     Scores of codes and factors come with those of noise and of the factors themselves.
@@ -288,13 +288,13 @@ def measure_all(
     options: MetricOptions = {"names": names, "exclude": exclude, "types": types, "scale": True, "seed": seed}
     tolerated = VaescopeError if wanted == ALL else DataError if partial else ()
     scores, left_out = [], {}
-    with progress_bar("measuring", len(chosen), progress) as report:
-        for done, name in enumerate(chosen, 1):
+    with progress_bar("computing metrics", len(chosen), progress if chosen else False) as report:
+        for done, name in enumerate(chosen):
+            report(done, words=name)
             try:
                 scores.append(_score(METRICS.entry(name), codes, decoder, options))
             except tolerated as error:
                 left_out[name] = str(error)
-            report(done, words=name)
     return Measurements(tuple(scores), left_out)
 
 
@@ -312,7 +312,10 @@ def check_metrics(wanted: Sequence[str], varying_factors: int, data: str) -> Non
 def _score(entry: MetricEntry, codes: Representation, decoder: DecoderFunction | None, options: MetricOptions) -> Score:
     if entry.decoder:
         if decoder is None:
-            raise ConfigurationError(f"{entry.name} needs a decoder, and these are codes alone. Pass a run or a model.")
+            raise ConfigurationError(
+                f"{entry.name} needs a decoder of codes that are vectors, and there is none. Pass a run, or a model "
+                "that decodes vectors."
+            )
         return entry.variant(decoder, codes)
     return entry.variant(codes, **options) if entry.factors else entry.variant(codes)
 

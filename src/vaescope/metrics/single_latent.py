@@ -15,6 +15,7 @@ from vaescope.errors import DataError, unknown_name
 from vaescope.metrics.inputs import FactorsLike, MetricInputs, train_test_split
 from vaescope.metrics.linear_svm import classify
 from vaescope.metrics.score import METRICS, MetricOptions, RawScore, Score, evaluate
+from vaescope.numerics.correlation import cross_correlations
 from vaescope.registry import lookup
 
 SVM_COST = 0.01  # weight of the errors, relative to the squared norm of the weights
@@ -58,7 +59,7 @@ def neighbours(
     """The mean over factors of (A_1 - A_2) / N: the two best predictions from a single latent, and their scale.
 
     A factor is predicted by its mean, or its most frequent class, among the `count` nearest of 80% of the items, for
-    the other items. A is the standard deviation less the root mean squared error, at least 0, and N the standard
+    the other items. A is the standard deviation minus the root mean squared error, at least 0, and N the standard
     deviation; for classes A is the accuracy and N that of the best constant guess. Each factor's score lies between 0
     and 1. A single latent is compared with a constant guess. The matrix has A.
 
@@ -83,7 +84,7 @@ def mcc(
 
     Args:
         sources: One column for each source. Default: the factors of the `Representation`.
-        correlation: "pearson", or "spearman" if a source need only be found up to a monotone function.
+        correlation: "pearson", or "spearman" to find sources up to a monotone function.
         codes, options: As in `evaluate`.
     """
     if correlation not in CORRELATIONS:
@@ -177,7 +178,7 @@ def absolute_correlations(
     codes: Float[np.ndarray, "items latents"], sources: Float[np.ndarray, "items sources"]
 ) -> Float[np.ndarray, "latents sources"]:
     """|r| of each latent with each source; 0 where one of them is constant."""
-    return np.asarray(np.abs(_unit(codes).T @ _unit(sources)).clip(max=1))
+    return np.asarray(np.abs(cross_correlations(codes, sources)))
 
 
 def _matched(data: MetricInputs, seed: int, ranked: bool) -> RawScore:
@@ -190,14 +191,3 @@ def _matched(data: MetricInputs, seed: int, ranked: bool) -> RawScore:
     found = np.zeros(matrix.shape[1])
     found[places] = matrix[latents, places]
     return RawScore(float(found.mean()), by_factor=tuple(found.tolist()), matrix=matrix)
-
-
-def _unit(table: Float[np.ndarray, "items columns"]) -> Float[np.ndarray, "items columns"]:
-    """Columns centred and scaled to length 1; constant ones become 0."""
-    varies = (table != table[0]).any(0)
-    # Scaled first, so that no square overflows or vanishes.
-    centred = np.where(varies, table - table.mean(0), 0.0)
-    largest = np.abs(centred).max(0)
-    centred /= np.where(largest > 0, largest, 1.0)
-    length = np.linalg.norm(centred, axis=0)
-    return centred / np.where(length > 0, length, 1.0)

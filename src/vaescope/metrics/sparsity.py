@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from vaescope.checks import random_seed
-from vaescope.codes import CodesLike, Representation, means_of
-from vaescope.codes.arrays import as_numpy, as_table
+from vaescope.codes import CodesLike, Representation
+from vaescope.codes.arrays import as_numpy
 from vaescope.errors import DataError
-from vaescope.metrics.inputs import FactorsLike, MetricInputs, metric_inputs
+from vaescope.metrics.inputs import FactorsLike, MetricInputs, code_table, metric_inputs
 from vaescope.metrics.score import METRICS, Score, interval
 
 
@@ -31,19 +32,21 @@ def hoyer(codes: CodesLike, *, normalise: bool = True, half_samples: int = 0, se
         seed: Random seed of the half-samples.
     """
     random_seed(seed)
-    table = as_table(means_of(codes), "codes")
-    shape = table.shape
+    table = code_table(codes)
+    items, latents = table.shape
     # No factor is needed: item numbers stand in, and halves are drawn as for any metric.
-    data = _varying_latents(metric_inputs(table, np.arange(shape[0]), names=("item",)), normalise)
-    values = _sparsities(data.codes)
+    data = metric_inputs(table, np.arange(items), names=("item",), discrete=True)
+    varying = _VaryingLatents.of(data, normalise)
+    values = varying.sparsities(data)
     score = float(values.mean())
 
     def score_of(half: MetricInputs, _: int) -> float:
-        return float(_sparsities(_varying_latents(half, normalise).codes).mean())
+        return float(_VaryingLatents.of(half, normalise).sparsities(half).mean())
 
-    parts = {"constant_latents": float(shape[1] - len(data.latents)), "zero_items": float(shape[0] - len(values))}
+    parts = {"constant_latents": float(latents - len(varying.places)), "zero_items": float(items - len(values))}
     reach = interval(score_of, data, score, half_samples, seed)
-    return Score("hoyer", score, _estimator(normalise), parts, latents=data.latents, interval=reach)
+    kept = tuple(varying.places.tolist())
+    return Score("hoyer", score, _estimator(normalise), parts, latents=kept, interval=reach)
 
 
 def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise: bool = True) -> Score:
@@ -61,20 +64,22 @@ def class_activation(codes: CodesLike, labels: FactorsLike = None, *, normalise:
         labels = codes.labels if isinstance(codes, Representation) else None
         if labels is None:
             raise DataError("class_activation needs the class of each item, got none. Pass labels.")
-    table, labels = as_table(means_of(codes), "codes"), as_numpy(labels, "labels")
+    table, labels = code_table(codes), as_numpy(labels, "labels")
     if labels.shape != (len(table),):
         raise DataError(f"labels must be one number for each of {len(table)} items, got the shape {labels.shape}.")
     whole = metric_inputs(table, labels, argument="labels", names=("label",))
     names = tuple(f"class {value:g}" for value in np.unique(labels))
-    data, classes = _varying_latents(whole, normalise), whole.classes[:, 0]
-    sums = np.zeros((len(names), len(data.latents)))
-    np.add.at(sums, classes, np.abs(data.codes))
+    varying, classes = _VaryingLatents.of(whole, normalise), whole.classes[:, 0]
+    sums, start = np.zeros((len(names), len(varying.places))), 0
+    for block in varying.blocks(whole):
+        np.add.at(sums, classes[start : start + len(block)], np.abs(block))
+        start += len(block)
     matrix = sums.T / np.bincount(classes)
     columns = _sparsities(matrix.T)
     if len(columns) < len(names):
         raise DataError("every class must use some latent, the codes of one class are all zero. Leave its items out.")
-    parts = {"constant_latents": float(whole.codes.shape[1] - len(data.latents))}
-    details = (_estimator(normalise), parts, tuple(columns.tolist()), matrix, names, data.latents)
+    parts = {"constant_latents": float(whole.codes.shape[1] - len(varying.places))}
+    details = (_estimator(normalise), parts, tuple(columns.tolist()), matrix, names, tuple(varying.places.tolist()))
     return Score("class_activation", float(columns.mean()), *details)
 
 
@@ -82,17 +87,33 @@ def _estimator(normalise: bool) -> str:
     return "latents divided by their standard deviation" if normalise else "latents on their original scales"
 
 
-def _varying_latents(data: MetricInputs, normalise: bool) -> MetricInputs:
-    """The latents that vary, each divided by its standard deviation if `normalise`."""
-    kept = np.flatnonzero((data.codes != data.codes[0]).any(0))
-    if len(kept) < 2:
-        raise DataError(
-            f"sparsity needs at least 2 latents that vary, {len(kept)} of {data.codes.shape[1]} do. "
-            "The model has collapsed, or the items are all equal."
-        )
-    codes = data.codes[:, kept]
-    scaled = codes / codes.std(0) if normalise else codes
-    return replace(data, codes=scaled, latents=tuple(data.latents[place] for place in kept))
+@dataclass(frozen=True)
+class _VaryingLatents:
+    """The places of the latents that vary, and what they are divided by."""
+
+    places: Int[np.ndarray, "varying"]
+    scale: Float[np.ndarray, "varying"]
+
+    @classmethod
+    def of(cls, data: MetricInputs, normalise: bool) -> _VaryingLatents:
+        """The latents that vary, to be divided by their standard deviations if `normalise`."""
+        blocks = [((block != block[0]).any(0), block.std(0)) for _, block in data.latent_blocks()]
+        varies, deviation = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        places = np.flatnonzero(varies)
+        if len(places) < 2:
+            raise DataError(
+                f"sparsity needs at least 2 latents that vary, {len(places)} of {len(varies)} do. "
+                "The model has collapsed, or the items are all equal."
+            )
+        return cls(places, deviation[places] if normalise else np.ones(len(places)))
+
+    def blocks(self, data: MetricInputs) -> Iterator[Float[np.ndarray, "items varying"]]:
+        """The scaled codes, some items at a time."""
+        return (block[:, self.places] / self.scale for block in data.item_blocks())
+
+    def sparsities(self, data: MetricInputs) -> Float[np.ndarray, "others"]:
+        """Hoyer's measure of each item that is not zero."""
+        return np.concatenate([_sparsities(block) for block in self.blocks(data)])
 
 
 def _sparsities(codes: Float[np.ndarray, "items latents"]) -> Float[np.ndarray, "others"]:

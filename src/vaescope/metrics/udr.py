@@ -40,9 +40,9 @@ def udr(
 
     A latent's score is its greatest resemblance squared, divided by the sum of all; both directions of a pair count
     equally, as in disentanglement_lib at this threshold (its code's default is the lasso). Noise scores about 0. Copies
-    of independent latents score 1 less what chance correlations take; with the lasso, whose penalty shrinks a weight of
-    1, they score 0.9. The parts are the scores of the models: the median over the pairs that predict this model from
-    another. A model without informative latents scores 0.
+    of independent latents score 1 minus the effect of chance correlations; with the lasso, whose penalty shrinks a
+    weight of 1, they score 0.9. The parts are the scores of the models: the median over the pairs that predict this
+    model from another. A model without informative latents scores 0.
 
     Args:
         representations: One for each model, of the same items in the same order: a `Representation`, or a pair of its
@@ -112,7 +112,7 @@ def _lasso_weights(ours: Columns, together: Columns) -> Resemblances:
     return np.asarray(np.abs(np.reshape(weights, (together.shape[1], ours.shape[1])).T))
 
 
-# How columns are prepared, and how the latents of one model are then compared with those of all.
+# How columns are prepared, and how latents of one model are compared with all others.
 METHODS: dict[str, tuple[Callable[[Columns], Columns], Resemblance]] = {
     "spearman": (_ranks, _correlation),
     "lasso": (np.asarray, _lasso_weights),

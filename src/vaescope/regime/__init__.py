@@ -15,6 +15,7 @@ from vaescope.regime.collapse import (
 from vaescope.regime.downstream import Downstream, downstream
 from vaescope.regime.information import MutualInformation, mutual_information_bound
 from vaescope.regime.mean_and_sampled import FULL, MEAN, REPRESENTATIONS, SAMPLED, MeanAndSampled, mean_and_sampled
+from vaescope.regime.positions import rate_by_position
 from vaescope.regime.statistics import LatentStatistics
 from vaescope.regime.theory import LinearRegime, critical_betas, linear_regime, optimal_regime
 from vaescope.regime.variable_types import VariableTypes, variable_types
@@ -47,6 +48,7 @@ __all__ = [
     "mutual_information_bound",
     "optimal_regime",
     "point_of_total_collapse",
+    "rate_by_position",
     "rate_distortion",
     "share_below",
     "variable_types",

@@ -25,7 +25,7 @@ from vaescope.registry import lookup
 from vaescope.tables import Row
 
 FOLDS = 5
-# Protocol -> the strengths C (inverse penalties) that are tried, those of scikit-learn's cross-validation.
+# Protocol -> the strengths C (inverse penalties) to try, those of scikit-learn's cross-validation.
 PROTOCOLS: dict[str, tuple[float, ...]] = {"fast": (1.0,), "thesis": tuple(np.logspace(-4, 4, 10).tolist())}
 PROGRESS_BAR_CLASSIFIERS = 20
 MAX_ITERATIONS = 1000

@@ -46,7 +46,7 @@ class MutualInformation(NotebookResult):
     def aggregate_kl(self) -> float | None:
         """KL(q(z) || p(z)): the part of the rate that carries no information (eq. 4.19).
 
-        None for conditional models, whose codes hold the condition at no rate.
+        None for conditional models, whose codes contain the condition without any rate.
         """
         return None if self.conditional else self.rate - self.information
 
@@ -122,12 +122,12 @@ def _gains(
     log_variance: Float[Tensor, "items latents"],
 ) -> Float[Tensor, "items"]:
     """log q(z_i | x_i) - log q(z_i) of each example, a block of examples against all at a time."""
-    items, latents = mean.shape
-    block = max(1, BLOCK_NUMBERS // (items * latents))
+    items = len(mean)
+    block = max(1, BLOCK_NUMBERS // items)
     parts = []
     for start in range(0, items, block):
         stop = min(start + block, items)
-        pairs = gaussian.log_density(z[start:stop, None].expand(-1, items, -1), mean[None], log_variance[None]).sum(-1)
+        pairs = gaussian.pairwise_log_density(z[start:stop], mean, log_variance)
         own = pairs[torch.arange(stop - start), torch.arange(start, stop)]
         parts.append(own - torch.logsumexp(pairs, -1) + math.log(items))
     return torch.cat(parts)

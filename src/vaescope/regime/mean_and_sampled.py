@@ -152,7 +152,7 @@ def mean_and_sampled(codes: SampledCodes, types: TypesLike, *, bins: int = infor
     entries: list[Dependence] = []
     traces: dict[str, float] = {}
     for name, table in tables.items():
-        # Matrices over all latents, in which the matrices of any subset of latents are submatrices.
+        # Matrices over all latents; those of any subset of latents are submatrices.
         covariance, factor = linalg.covariance(table).cpu(), linalg.centred_factor(table).cpu()
         shared = information.mutual_information_matrix(information.discretise(table, bins), bins).cpu()
         traces[name] = float(covariance.trace())
@@ -197,7 +197,7 @@ def grouped_tables(
 
 
 def mean_and_sample_tables(codes: SampledCodes) -> dict[str, Float[Tensor, "items latents"]]:
-    """The mean and the sampled codes as checked tensors on the devices they are on, in the types they came in."""
+    """The mean and the sampled codes as checked tensors on their devices, in their types."""
     pair = (codes.mean, codes.sample) if isinstance(codes, MeanAndSample) else codes
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise DataError(

@@ -139,6 +139,17 @@ class LatentStatistics:
         """Mean divergence from the prior in nats (Bonheme, eq. 4.21)."""
         return self.kl / self.count
 
+    @property
+    def well_determined(self) -> Float[Tensor, "latents"]:
+        """How far the data determine each latent: 1 - E[variance / the prior's variance].
+
+        The sum over latents is the number of well-determined parameters (MacKay, 1992, Bayesian Interpolation) with
+        latents as parameters: the number of latents minus Tr Var[Z] - Tr Var[M] (Bonheme, section 8.3). 1 for active
+        latents, 0 for passive ones, the share of active examples for mixtures; below 0 if the variance exceeds the
+        prior's.
+        """
+        return 1 - self.relative_variance.mean
+
 
 def checked_tolerance(name: str, value: object) -> float:
     """A number strictly between 0 and 0.5, above which active and passive would overlap, or an error that names it."""

@@ -20,7 +20,7 @@ from vaescope.tables import Row, rows_from_columns
 
 DELTA = 0.01  # share of examples that may differ from the prior in a passive latent (Clapham, eq. 5)
 INTERMEDIATE, MIXTURE = "intermediate", "mixture"
-MIN_MODE_SHARE = 0.05  # share of the examples in a mode, so that a stray example is none
+MIN_MODE_SHARE = 0.05  # minimum share of the examples in a mode, so that outliers are not a mode
 
 
 @runtime_checkable
@@ -41,9 +41,9 @@ class VariableTypes(NotebookResult):
     Attributes:
         rule: The main rule, whose answer is `types`.
         by_rule: The types under each rule.
-        mixed_kinds: What the variance of each mixed latent does (Clapham, figure 9): "intermediate" (type 1, between 0
-            and 1) or "mixture" (type 2, modes at 0 and 1: active for some examples, passive for others); None for
-            other latents.
+        mixed_kinds: The behaviour of the variance of each mixed latent (Clapham, figure 9): "intermediate" (type 1,
+            between 0 and 1) or "mixture" (type 2, modes at 0 and 1: active for some examples, passive for others); None
+            for other latents.
         statistics: The statistics of the codes.
         delta: The threshold of the rule "clapham".
     """
@@ -79,6 +79,11 @@ class VariableTypes(NotebookResult):
         """The number of latents of each type."""
         return {kind: self.types.count(kind) for kind in VARIABLE_TYPES}
 
+    @property
+    def well_determined(self) -> float:
+        """The number of well-determined latents (MacKay, 1992): the sum of `statistics.well_determined`."""
+        return float(self.statistics.well_determined.sum())
+
     def _of_type(self, kind: str) -> tuple[int, ...]:
         return tuple(latent for latent, found in enumerate(self.types) if found == kind)
 
@@ -91,6 +96,7 @@ class VariableTypes(NotebookResult):
         for name, spread in (("mean", statistics.mean), ("variance", statistics.variance)):
             columns |= {f"{name}_mean": spread.mean.tolist(), f"{name}_variance": spread.variance.tolist()}
         columns |= {"kl": statistics.rate.tolist(), "kl_share": _shares(statistics.rate)}
+        columns["well_determined"] = statistics.well_determined.tolist()
         columns["passive_share"] = (statistics.passive.double() / statistics.count).tolist()
         return rows_from_columns(columns)
 

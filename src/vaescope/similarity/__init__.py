@@ -2,6 +2,7 @@
 
 from vaescope.similarity.cka import MinibatchCKA, StreamedCKA, hsic, linear_cka, rbf_cka
 from vaescope.similarity.heatmap import ActivationSource, SimilarityMap, group_similarity, layer_similarity
+from vaescope.similarity.matching import LatentMatching, LatentPair, match_latents
 from vaescope.similarity.measures import procrustes, pwcca, rsa, svcca
 from vaescope.similarity.pairs import CKA, PROCRUSTES, all_pairs
 from vaescope.similarity.sample_size import SampleSizeStudy, sample_size_study
@@ -12,6 +13,8 @@ __all__ = [
     "PROCRUSTES",
     "ActivationSource",
     "Conservation",
+    "LatentMatching",
+    "LatentPair",
     "MinibatchCKA",
     "SampleSizeStudy",
     "SimilarityMap",
@@ -22,6 +25,7 @@ __all__ = [
     "hsic",
     "layer_similarity",
     "linear_cka",
+    "match_latents",
     "procrustes",
     "pwcca",
     "rbf_cka",

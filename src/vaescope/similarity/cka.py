@@ -15,16 +15,18 @@ from torch import Tensor
 from vaescope.checks import finite_number
 from vaescope.codes import CodesLike
 from vaescope.errors import DataError
-from vaescope.numerics.moments import Moments
-from vaescope.similarity.tables import centred_pair, finite_pair
+from vaescope.numerics.moments import RunningMoments
+from vaescope.similarity.tables import CentredTable, centred_pair, centred_tables, finite_pair
 
 MIN_UNBIASED_ITEMS = 4
+CHUNK_NUMBERS = 2**21  # that are centred at a time
 
 
 def linear_cka(a: CodesLike, b: CodesLike, *, unbiased: bool = False) -> float:
     """||X'Y||^2 / (||X'X|| ||Y'Y||) of centred X and Y: 1 if equal up to rotation and scaling, 0 if unrelated.
 
-    Computed in float64, from features or from the items x items kernels, whichever is less work.
+    Computed in float64, from features or from the items x items kernels, whichever is less work; memory holds their
+    products and no copy of the representations.
 
     Args:
         a, b: Representations of the same items, items x features.
@@ -32,11 +34,11 @@ def linear_cka(a: CodesLike, b: CodesLike, *, unbiased: bool = False) -> float:
             above 0 for unrelated representations of few items or many features; the unbiased one is about 0 there, and
             may be negative.
     """
-    x, y = centred_pair(a, b)
+    x, y = centred_tables(a, b)
     if not unbiased:
         cross, left, right = _inner_products(x, y)
         return min(cross / math.sqrt(left * right), 1.0)
-    _require_items(len(x), "unbiased CKA")
+    _require_items(len(x.table), "unbiased CKA")
     return _alignment(*_unbiased_hsic(x, y))
 
 
@@ -62,12 +64,12 @@ def hsic(a: CodesLike, b: CodesLike, *, unbiased: bool = False) -> float:
     The biased estimate is tr(K H L H) / (items - 1)^2 (Gretton et al., 2005), the unbiased one HSIC_1 of Song et al.
     (2012).
     """
-    x, y = finite_pair(a, b)
-    x, y = x - x.mean(0), y - y.mean(0)
+    x, y = _unscaled(a, b)
+    items = len(x.table)
     if unbiased:
-        _require_items(len(x), "unbiased HSIC")
+        _require_items(items, "unbiased HSIC")
         return _unbiased_hsic(x, y)[0]
-    return _inner_products(x, y)[0] / (len(x) - 1) ** 2
+    return _inner_products(x, y)[0] / (items - 1) ** 2
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class StreamedCKA:
     """
 
     features: int | None = None
-    moments: Moments | None = None
+    moments: RunningMoments | None = None
 
     @classmethod
     def over(cls, chunks: Iterable[tuple[CodesLike, CodesLike]]) -> StreamedCKA:
@@ -88,7 +90,7 @@ class StreamedCKA:
     def add(self, a: CodesLike, b: CodesLike) -> StreamedCKA:
         """The state after one more chunk."""
         x, y = finite_pair(a, b)
-        part = Moments.of(torch.cat([x, y], 1))
+        part = RunningMoments.of(torch.cat([x, y], 1))
         if self.moments is None:
             return StreamedCKA(x.shape[1], part)
         before, now = (self.features, len(self.moments.mean)), (x.shape[1], len(part.mean))
@@ -135,9 +137,9 @@ class MinibatchCKA:
 
     def add(self, a: CodesLike, b: CodesLike) -> MinibatchCKA:
         """The state after one more batch, of at least 4 items, on the same scale as the others."""
-        x, y = finite_pair(a, b)
-        _require_items(len(x), "a batch of CKA")
-        return self.merge(MinibatchCKA(1, *_unbiased_hsic(x - x.mean(0), y - y.mean(0))))
+        x, y = _unscaled(a, b)
+        _require_items(len(x.table), "a batch of CKA")
+        return self.merge(MinibatchCKA(1, *_unbiased_hsic(x, y)))
 
     def merge(self, other: MinibatchCKA) -> MinibatchCKA:
         """The batches of both."""
@@ -158,14 +160,46 @@ def _require_items(items: int, what: str) -> None:
         raise DataError(f"{what} needs at least {MIN_UNBIASED_ITEMS} items, got {items}.")
 
 
-def _inner_products(x: Float[Tensor, "items features"], y: Float[Tensor, "items others"]) -> tuple[float, float, float]:
+def _unscaled(a: CodesLike, b: CodesLike) -> tuple[CentredTable, CentredTable]:
+    """Two representations of the same items, checked, to be centred on their own scale."""
+    first, second = (CentredTable(table, (table - table[0]).mean(0), 1.0) for table in finite_pair(a, b))
+    return first, second
+
+
+def _inner_products(x: CentredTable, y: CentredTable) -> tuple[float, float, float]:
     """<K, L>, <K, K>, <L, L> of the kernels K = XX', L = YY'; from features, <K, L> = ||X'Y||^2."""
-    items, (wide, other) = len(x), (x.shape[1], y.shape[1])
-    if wide * wide + wide * other + other * other <= items * (wide + other):
-        cross, left, right = (float((first.T @ second).square_().sum()) for first, second in _three_pairs(x, y))
-    else:
-        cross, left, right = _kernel_products(x @ x.T, y @ y.T)
-    return cross, left, right
+    items, wide, other = len(x.table), x.table.shape[1], y.table.shape[1]
+    if wide * wide + wide * other + other * other > items * (wide + other):
+        return _kernel_products(_kernel(x), _kernel(y))
+    sizes = (wide, other), (wide, wide), (other, other)
+    cross, left, right = (x.offset.new_zeros(size) for size in sizes)
+    for part in _chunks(items, wide + other):
+        first, second = x.rows(part), y.rows(part)
+        cross.addmm_(first.T, second)
+        left.add_(_product(first))
+        right.add_(_product(second))
+    squares = [float(product.square_().sum()) for product in (cross, left, right)]
+    return squares[0], squares[1], squares[2]
+
+
+def _kernel(x: CentredTable) -> Float[Tensor, "items items"]:
+    """XX', summed over features."""
+    parts = (_product(x.rows(columns=part).T) for part in _chunks(x.table.shape[1], len(x.table)))
+    return reduce(Tensor.add_, parts)
+
+
+def _chunks(count: int, width: int) -> list[slice]:
+    """All of `count` rows or columns in chunks of about `CHUNK_NUMBERS` numbers."""
+    size = max(1, CHUNK_NUMBERS // width)
+    return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def _product(x: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns columns"]:
+    """X'X, of which numpy computes only half, unlike torch."""
+    if x.device.type != "cpu":
+        return x.T @ x
+    array = x.numpy()
+    return torch.from_numpy(array.T @ array)
 
 
 def _kernel_products(
@@ -191,14 +225,16 @@ def _three_pairs(first: Tensor, second: Tensor) -> tuple[tuple[Tensor, Tensor], 
     return (first, second), (first, first), (second, second)
 
 
-def _unbiased_hsic(x: Float[Tensor, "items features"], y: Float[Tensor, "items others"]) -> tuple[float, float, float]:
+def _unbiased_hsic(x: CentredTable, y: CentredTable) -> tuple[float, float, float]:
     """HSIC_1 of (X, Y), (X, X) and (Y, Y).
 
     The rows of kernels of centred X and Y sum to 0. With d and e the diagonals of K and L, which HSIC_1 leaves out,
     therefore tr(K~ L~) = <K, L> - d'e, 1' K~ L~ 1 = d'e, and 1' K~ 1 = -sum(d).
     """
-    items = len(x)
-    norms = x.square().sum(1), y.square().sum(1)
+    items = len(x.table)
+    norms = [
+        torch.cat([side.rows(part).square_().sum(1) for part in _chunks(items, side.table.shape[1])]) for side in (x, y)
+    ]
     found = []
     for product, (d, e) in zip(_inner_products(x, y), _three_pairs(*norms), strict=True):
         traces = float(d.sum()) * float(e.sum()) / ((items - 1) * (items - 2))

@@ -26,13 +26,13 @@ Key = TypeVar("Key", bound=Hashable)
 
 @runtime_checkable
 class ActivationSource(Protocol):
-    """Activations of one model that are computed when they are needed, so that many models fit in little memory."""
+    """Activations of one model that are computed on demand, to save memory with many models."""
 
     def layers(self) -> Sequence[str]:
         """Names of the layers."""
 
     def bytes(self, layers: Sequence[str]) -> int:
-        """Memory that the activations of these layers take."""
+        """Memory for the activations of these layers, in bytes."""
 
     def tables(self, layers: Sequence[str]) -> Sequence[Tensor]:
         """One table for each of these layers, items x features."""
@@ -43,7 +43,7 @@ Activations = Mapping[str, Tensor | np.ndarray] | ActivationSource
 
 @dataclass(frozen=True)
 class SelectedLayers:
-    """The layers of one model that are compared, their rows in the map, and the bytes that computing them takes."""
+    """The layers of one model that are compared, their rows in the map, and the memory for computing them in bytes."""
 
     activations: Activations
     layers: tuple[str, ...]
@@ -80,7 +80,7 @@ class SimilarityMap:
     Attributes:
         measure: 'cka' or 'procrustes'.
         rows, columns: Names of the layers, or of the groups, of each side.
-        matrix: The mean over pairs of models; NaN where one of the two never varied over the items.
+        matrix: The mean over pairs of models; NaN if one of the two never varied over the items.
         deviation: The standard deviation over the same pairs.
         pairs: The number of pairs of models in each cell.
         constant: Rows and columns that did not vary in some model; those pairs are left out.

@@ -34,7 +34,7 @@ MEASURES = (CKA, PROCRUSTES)
 PRECISIONS = ("float32", "float64", "tf32")
 DEFAULT_MEMORY = 2**30
 MIN_WORK_FOR_PROGRESS = 2e11  # operations
-# Tiles of kernels and blocks of columns: on a CPU they stay in its caches, an accelerator needs more to do at once.
+# Tiles of kernels and blocks of columns: on a CPU they fit into the caches, an accelerator needs larger ones.
 MAX_TILE = {"cpu": 128, "cuda": 512}
 MAX_COLUMNS = {"cpu": 1024, "cuda": 8192}
 MIN_TILE = 8
@@ -97,7 +97,7 @@ def all_pairs(
 
 @dataclass(frozen=True)
 class PairSizes:
-    """What determines the work of all pairs.
+    """The sizes that determine the work of all pairs.
 
     Attributes:
         items: Number of items.
@@ -139,7 +139,7 @@ class BlockPlan:
         kernels: Through kernels; otherwise through features.
         size: The size of a tile of the kernels, or the number of columns in a block of features.
         keep: Whether centred copies are kept.
-        bytes: The memory that this takes.
+        bytes: The memory that this needs.
         long: Whether it takes long enough to show progress.
     """
 
@@ -191,7 +191,7 @@ def _tile_bytes(sizes: PairSizes, tile: int, keep: bool, itemsize: int, device: 
 
 
 def _column_bytes(sizes: PairSizes, columns: int, keep: bool, itemsize: int, device: str) -> int:
-    """Two blocks, each copied once, and their product, which float64 sums and reductions copy."""
+    """Two blocks, each copied once, and their product, which is copied by float64 sums and reductions."""
     made = 2 * columns if keep else 4 * columns
     return itemsize * (sizes.items * made + 4 * columns**2)
 

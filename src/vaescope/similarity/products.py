@@ -21,7 +21,7 @@ from vaescope.similarity.tables import CentredTable
 
 MAX_FLOAT32_ITEMS = {"cpu": 512, "cuda": 4096}  # summed in float32; float64 sums add up longer ones
 ROWS_PER_PRODUCT = 64  # in blocks, only half of a symmetric matrix is computed
-SUM_PARTS = 16  # a long sum in parts gives an accelerator enough to do at once
+SUM_PARTS = 16  # splitting a long sum uses an accelerator better
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _blocks(groups: Sequence[WidthGroup], columns: int) -> list[Block]:
 def _product(
     left: Float[Tensor, "*members items columns"], right: Float[Tensor, "*members items others"]
 ) -> Float[Tensor, "*members columns others"]:
-    """X'Y; long sums of float32 are added up in float64, or they would lose a digit or two."""
+    """X'Y; long sums of float32 are accumulated in float64, because they would lose a digit or two."""
     most = MAX_FLOAT32_ITEMS["cpu" if left.device.type == "cpu" else "cuda"]
     if left.shape[-2] <= most or left.dtype == torch.float64:
         return left.mT @ right
@@ -238,6 +238,6 @@ def _product_of_kernels(left: Float[Tensor, "left entries"], right: Float[Tensor
 def product_in_parts(
     left: Float[Tensor, "left entries"], right: Float[Tensor, "right entries"]
 ) -> Float[Tensor, "left right"]:
-    """LR' as many shorter products, which run in parallel and lose less to rounding; added up in float64."""
+    """LR' as many shorter products, which run in parallel and round less; summed in float64."""
     first, second = (side.view(len(side), SUM_PARTS, -1).transpose(0, 1) for side in (left, right))
     return torch.bmm(first, second.mT).sum(0, dtype=torch.float64)

@@ -63,7 +63,7 @@ def sample_size_study(
 ) -> SampleSizeStudy:
     """The similarity of two representations from few items and from many.
 
-    A similarity that still falls with the number of items is due to having few. Procrustes needs more items than CKA,
+    If it still falls with the number of items, there are too few of them. Procrustes needs more items than CKA,
     and the unbiased CKA the fewest (section 7.2.2).
 
     Args:

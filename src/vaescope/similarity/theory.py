@@ -1,4 +1,4 @@
-"""What similarity says about the numbers of active and passive latents (Bonheme, theorems 7.4.1 and 7.4.2)."""
+"""Similarity and the numbers of active and passive latents (Bonheme, theorems 7.4.1 and 7.4.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from vaescope.tables import Row
 
 @dataclass(frozen=True)
 class Conservation(NotebookResult):
-    """Two models' numbers of latents by type: what the theorems predict from their similarity, and what is found.
+    """The numbers of latents by type of two models: predicted by the theorems from their similarity, and actual.
 
     Attributes:
         counts: Number of active, mixed and passive latents of each model.
@@ -43,7 +43,7 @@ class Conservation(NotebookResult):
 
     @property
     def predicted(self) -> bool | None:
-        """True if equal numbers are predicted; None if the theorems say nothing, as below the bound."""
+        """True if equal numbers are predicted; None if the theorems do not apply, as below the bound."""
         return True if self.alignment is not None and self.alignment > self.bound else None
 
     @property
