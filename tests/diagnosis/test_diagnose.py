@@ -74,14 +74,15 @@ def test_items_must_be_at_least_two(items: Any, run: Run) -> None:
         diagnose(run, items=items)
 
 
+@pytest.mark.filterwarnings("ignore::vaescope.errors.CollapseWarning")
 def test_a_collapsed_run_reports_the_step_and_the_strength(folder: Path) -> None:
-    settings = {**QUICK, "steps": 300, "learning_rate": 0.02, "monitor_every": 100, "log_every": 100}
+    settings = {**QUICK, "steps": 600, "learning_rate": 0.02, "monitor_every": 100, "log_every": 20}
     run = fit(ITEMS, latents=3, objective=vs.objectives.Beta(50.0), runs=folder, **settings)
     found = titled(diagnose(run, ITEMS), "Posterior collapse")
     assert found.status == "bad"
     assert "since step" in found.meaning
     assert "(beta 50)" in found.meaning
-    assert all(row["passive_since"] in (100, 200, 300) for row in found.rows)
+    assert all(row["passive_since"] in range(100, 700, 100) for row in found.rows)
 
 
 def test_a_run_with_a_non_gaussian_prior_gets_a_warning(folder: Path) -> None:
@@ -99,14 +100,12 @@ def test_an_autoencoder_has_nothing_to_collapse(folder: Path) -> None:
     json.dumps(found.plain(), allow_nan=False)
 
 
-def test_a_run_on_an_array_needs_the_data_again(folder: Path) -> None:
+def test_a_run_on_an_array_is_diagnosed_without_passing_the_array_again(folder: Path) -> None:
     run = fit(ITEMS, latents=1, runs=folder, **QUICK)
-    with pytest.raises(DataError, match=rf"{run.id}.*array"):
-        diagnose(run)
-    assert len(diagnose(run, ITEMS).rows()) == 1
+    assert diagnose(run).rows() == diagnose(run, ITEMS).rows()
 
 
-def test_data_that_changed_or_disappeared_raise_an_error(tmp_path: Path) -> None:
+def test_changed_or_missing_data_raise_an_error(tmp_path: Path) -> None:
     file = tmp_path / "items.csv"
     np.savetxt(file, ITEMS, delimiter=",")
     run = fit(file, latents=1, runs=tmp_path / "runs", **QUICK)
@@ -185,7 +184,7 @@ def test_a_diagnosis_is_valid_json_for_any_numbers() -> None:
     for variance in (VARIANCE, 0 * VARIANCE, np.where(VARIANCE == 1, 0, VARIANCE)):
         plain = diagnose((MEAN, variance)).plain()
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-        assert set(plain) == {"name", "verdict", "latents", "cards", "metrics"}
+        assert set(plain) == {"name", "verdict", "headline", "well_determined", "latents", "cards", "metrics"}
         assert len(plain["latents"]) == 3
 
 

@@ -13,7 +13,8 @@ import torch
 
 from vaescope import diagnose
 from vaescope.codes import Representation
-from vaescope.diagnosis.cards import meaning_card
+from vaescope.diagnosis.claims import contradictions
+from vaescope.diagnosis.factor_cards import meaning_card
 from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.metrics import meaning
 from vaescope.runs import fit
@@ -94,20 +95,54 @@ def test_all_metrics_are_computed_and_failures_have_a_reason() -> None:
     assert "distance_to_orthogonality: " in titled(found, "Metrics").advice
 
 
-def test_passive_latents_are_excluded_on_request() -> None:
-    mean = np.column_stack([FACTORS + 0.05 * NOISE[:, :2], 0.01 * NOISE[:, 2]])
-    codes = codes_of(mean)
+def with_a_copy() -> Representation:
+    """Two latents that encode a factor each, and a passive one whose mean follows the first."""
+    table = np.column_stack([FACTORS + 0.05 * NOISE[:, :2], 0.1 * FACTORS[:, 0]])
+    codes = codes_of(table)
     codes.variance[:, 2] = 1.0
-    (score,) = diagnose(codes, metrics=["mig_sup"], exclude="passive").scores
-    assert score.latents == (0, 1)
-    (whole,) = diagnose(codes, metrics=["mig_sup"]).scores
-    assert score.score > whole.score + 0.2
+    return codes
 
 
-def test_exclude_needs_metrics_and_a_known_type() -> None:
-    with pytest.raises(ConfigurationError, match="exclude applies to metrics"):
-        diagnose(codes_of(NOISE[:, :2]), exclude="passive")
-    with pytest.raises(ConfigurationError, match=r"active, mixed, passive.*sleepy"):
+def test_passive_latents_encode_nothing_although_their_means_are_predictable() -> None:
+    found = diagnose(with_a_copy(), metrics=["mig", "dci"])
+    assert found.meaning is not None
+    assert found.meaning.left_out == (2,)
+    assert [row["encodes"] for row in found.rows()][2] == "latent 2 is left out"
+    assert titled(found, "Meaning").status == "good"
+    assert "Latent 2 is passive and left out" in titled(found, "Meaning").meaning
+    assert "their samples" in titled(found, "Means vs. samples").advice
+    assert [score.latents for score in found.scores] == [(0, 1), (0, 1)]
+    assert "among the 2 in use" in titled(found, "Importance").meaning
+    assert {row["latent"] for row in titled(found, "Importance").rows} == {0, 1}
+    assert "without passive latents" in titled(found, "Metrics").meaning
+    assert contradictions(found) == ()
+
+
+def test_passive_latents_are_included_on_request() -> None:
+    found = diagnose(with_a_copy(), metrics=["mig"], exclude="none")
+    assert found.meaning is not None
+    assert found.meaning.left_out == ()
+    assert found.meaning.carriers("factor 0") == [2, 0] or found.meaning.carriers("factor 0") == [0, 2]
+    assert found.scores[0].latents == (0, 1, 2)
+    assert found.scores[0].score < diagnose(with_a_copy(), metrics=["mig"]).scores[0].score - 0.2
+
+
+def test_a_model_without_latents_in_use_encodes_nothing() -> None:
+    codes = codes_of(0.1 * NOISE)
+    codes.variance[:] = 1.0
+    found = diagnose(codes, metrics=["mig"])
+    assert titled(found, "Meaning").status == "not applicable"
+    assert "all latents are passive" in titled(found, "Metrics").advice
+
+
+def test_mixed_latents_are_excluded_on_request() -> None:
+    codes = codes_of(FACTORS + 0.05 * NOISE[:, :2])
+    codes.variance[:, 1] = 0.5
+    assert diagnose(codes, metrics=["mig_sup"], exclude="mixed").scores[0].latents == (0,)
+
+
+def test_exclude_needs_a_known_type() -> None:
+    with pytest.raises(UnknownNameError, match=r"active, mixed, none, passive.*sleepy"):
         diagnose(codes_of(NOISE[:, :2]), metrics=["mig"], exclude="sleepy")
 
 
@@ -124,13 +159,13 @@ def test_an_unknown_metric_is_named() -> None:
         diagnose(codes_of(NOISE[:, :2]), metrics=["migg"])
 
 
-def test_a_metric_that_a_rare_value_rules_out_is_left_out_with_the_reason() -> None:
+def test_a_metric_that_fails_for_a_rare_value_is_skipped_with_the_reason() -> None:
     factors = torch.from_numpy(FACTORS.copy())
     factors[5, 1] = 77
     codes = replace(codes_of(FACTORS + 0.05 * NOISE[:, :2]), factors=factors)
     found = diagnose(codes, metrics=["mig", "dci"])
     assert [score.metric for score in found.scores] == ["mig"]
     assert re.search(r"dci: .*class 77 of 'factor 1' has 1", titled(found, "Metrics").advice)
-    # What is asked for wrongly is still an error.
+    # A wrong request is still an error.
     with pytest.raises(ConfigurationError, match="needs a decoder"):
         diagnose(codes, metrics=["distance_to_orthogonality"])

@@ -7,19 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vaescope.diagnosis.cards import (
-    BAD,
-    GOOD,
-    NOT_APPLICABLE,
-    NOTE,
-    SEVERITY,
-    WARNING,
-    Card,
-    collapse_card,
-    formed_card,
-    passive_since,
-)
+from vaescope.diagnosis.cards import BAD, GOOD, NOT_APPLICABLE, NOTE, SEVERITY, WARNING, Card
+from vaescope.diagnosis.claims import contradictions
+from vaescope.diagnosis.course import LEVEL, Course
 from vaescope.diagnosis.diagnose import Diagnosis, diagnose
+from vaescope.diagnosis.facts import Facts
+from vaescope.diagnosis.regime_cards import collapse_card, formed_card, types_card
 from vaescope.regime import DeltaKL, collapse
 
 TITLES = {
@@ -29,6 +22,7 @@ TITLES = {
     "Means vs. samples",
     "Mixed latents",
     "Polarised regime",
+    "Reconstruction",
 }
 
 
@@ -60,9 +54,9 @@ VERDICTS = {
     "aaaa": ([GOOD, NOTE, GOOD, NOT_APPLICABLE, GOOD], "no latent has collapsed"),
     "aaap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
     "apap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
-    "appp": ([WARNING, GOOD, GOOD, NOT_APPLICABLE, GOOD], "most latents have collapsed"),
-    "pppp": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the codes carry no information"),
-    "p": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the codes carry no information"),
+    "appp": ([WARNING, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
+    "pppp": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the codes carry almost no information (0.00 nats)"),
+    "p": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the only latent equals the prior"),
     "a": ([GOOD, NOTE, GOOD, NOT_APPLICABLE, GOOD], "no latent has collapsed"),
     "amip": ([NOTE, GOOD, GOOD, NOTE, NOTE], "1 of 4 latents is active, 2 mixed, 1 passive; the passive"),
 }
@@ -73,7 +67,8 @@ def test_codes_get_the_verdict_of_their_types(kinds: str, wanted: list[str], wor
     found = diagnose(regime(kinds))
     assert statuses(found) == wanted
     assert words in found.summary()
-    assert found.summary().count(".") == 1
+    assert found.headline.state == ("collapsed" if set(kinds) == {"p"} else "codes only")
+    assert contradictions(found) == ()
     assert {card.title for card in found.cards} == TITLES
     places = [SEVERITY.index(card.status) for card in found.cards]
     assert places == sorted(places)
@@ -85,8 +80,8 @@ def test_codes_get_the_verdict_of_their_types(kinds: str, wanted: list[str], wor
 
 def test_latents_that_can_be_removed_are_named() -> None:
     several, one = (card(diagnose(regime(kinds)), "Variable types").advice for kinds in ("pappp", "aapa"))
-    assert several.startswith("Latents 0, 2 to 4 can be removed: the other latent ")
-    assert one.startswith("Latent 2 can be removed: the other 3 ")
+    assert several.startswith("Latents 0, 2 to 4 can be removed: they hold 0.0")
+    assert one.startswith("Latent 2 can be removed: it holds 0.0")
 
 
 def test_a_model_that_uses_all_its_latents_may_need_more() -> None:
@@ -110,7 +105,7 @@ def test_latents_with_the_variance_of_the_prior_but_varying_means_have_not_colla
     found = diagnose((3 * mean, np.ones_like(mean)))
     assert card(found, "Posterior collapse").status == GOOD
     assert card(found, "Variable types").status == NOTE
-    assert "the mean varies with the data" in card(found, "Variable types").advice
+    assert "the mean varies" in card(found, "Variable types").advice
     assert "no latent has collapsed" in found.summary()
 
 
@@ -160,17 +155,14 @@ def probes(*types: str) -> list[dict[str, Any]]:
     return rows + [{"step": 100 * (place + 1), "split": "probe", "types": text} for place, text in enumerate(types)]
 
 
-def test_a_latent_is_passive_since_the_first_probe_after_which_it_stays_passive() -> None:
-    history = probes("aamp", "aapp", "apap", "appp")
-    assert passive_since(history, 4) == {1: 300, 2: 400, 3: 100}
-    assert passive_since(history, 3) == {}
-    assert passive_since([], 4) == {}
+def facts_of(kinds: str, history: list[dict[str, Any]] | None = None, **known: Any) -> Facts:
+    return Facts("run", collapse(regime(kinds)), history=history or [], **known)
 
 
 def test_the_collapse_card_says_which_latents_since_when_and_why() -> None:
-    found = collapse(regime("appp"))
-    one = collapse_card(found, probes("aaap", "aapp", "appp"), "beta 8")
-    for fact in ("Latents 1 to 3 (3 of 4)", "since steps 100 to 300", "the KL term (beta 8)"):
+    settled = Course(LEVEL)
+    one = collapse_card(facts_of("appp", probes("aaap", "aapp", "appp"), strengths="beta 8", course=settled))
+    for fact in ("Latents 1 to 3 (3 of 4)", "since steps 100 to 300", "the KL term (beta 8) outweighs"):
         assert fact in one.meaning
     assert "fewer latents" in one.advice
     assert "lower the weight of the KL term" in one.advice
@@ -178,16 +170,33 @@ def test_the_collapse_card_says_which_latents_since_when_and_why() -> None:
 
 
 def test_the_card_of_total_collapse_has_its_step_and_does_not_advise_fewer_latents() -> None:
-    one = collapse_card(collapse(regime("pp")), probes("aa", "pp"), "beta 20")
+    settled = Course(LEVEL)
+    one = collapse_card(facts_of("pp", probes("aa", "pp"), strengths="beta 20", course=settled))
     assert one.meaning.startswith("All 2 latents equal the prior, since step 200")
     assert "(beta 20)" in one.meaning
     assert "fewer" not in one.advice
 
 
-def test_without_history_and_strengths_the_collapse_card_does_not_mention_them() -> None:
-    one = collapse_card(collapse(regime("ap")))
+@pytest.mark.parametrize("known", [{}, {"strengths": "beta 8"}, {"course": Course(LEVEL)}])
+def test_a_cause_is_named_only_if_the_objective_is_known_and_training_has_settled(known: dict[str, Any]) -> None:
+    one = collapse_card(facts_of("ap", **known))
     assert "since" not in one.meaning
-    assert "the KL term outweighs what it would add" in one.meaning
+    assert "outweighs" not in one.meaning
+    assert "cause" not in {claim.kind for claim in one.claims}
+
+
+def test_codes_alone_give_conditional_advice() -> None:
+    found = diagnose(regime("pp"))
+    for text in (found.headline.advice, card(found, "Posterior collapse").advice):
+        assert text.startswith("If the objective has a KL term")
+
+
+def test_latents_are_not_removed_from_a_model_in_training() -> None:
+    early = Course("falling", change=-5.0, last=20.0)
+    types, whole = (types_card(facts_of("aap", course=course)) for course in (early, None))
+    assert "removable" not in {claim.kind for claim in types.claims}
+    assert "when it is trained" in types.advice
+    assert "can be removed" in whole.advice
 
 
 def test_the_regime_card_says_how_long_ago_the_regime_formed() -> None:
@@ -195,9 +204,20 @@ def test_the_regime_card_says_how_long_ago_the_regime_formed() -> None:
     history = [
         {"split": "probe", "step": step, "delta_kl": value} for step, value in ((100, 0.2), (200, 0.02), (400, 0.01))
     ]
-    card = formed_card(found, history)
+    card = formed_card(facts_of("aa", history, formed=found))
     assert card.status == GOOD
     for fact in ("has formed", "1.0% off", "the last 75% of training"):
         assert fact in card.meaning
     assert card.rows[0]["share_below"] == 0.75
-    assert formed_card(DeltaKL(10.0, 8.0, (0,)), history).status == NOTE
+    assert formed_card(facts_of("aa", history, formed=DeltaKL(10.0, 8.0, (0,)))).status == NOTE
+
+
+def test_the_well_determined_latents_are_shown_in_sum_and_one_by_one() -> None:
+    found = diagnose(regime("aipp"))
+    each = [row["well_determined"] for row in found.rows()]
+    assert each == pytest.approx([0.99, 0.5, 0, 0], abs=0.02)
+    assert found.plain()["well_determined"] == pytest.approx(sum(each))
+    types = card(found, "Variable types")
+    assert "determine 1.5" in types.meaning
+    assert "MacKay" in types.meaning
+    assert [row["well_determined"] for row in types.rows] == each

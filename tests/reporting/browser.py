@@ -1,4 +1,4 @@
-"""A browser for tests of pages: chromium, opened once, and pages that may neither fail nor reach the network.
+"""A browser for tests of pages: chromium, opened once, and pages without script errors or network requests.
 
 A module of tests keeps one open:
 
@@ -38,15 +38,17 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, file: Path, *, width: int = 1200, height: int = 900) -> Iterator[Any]:
+def opened(browser: Any, file: Path, *, width: int = 1200, height: int = 900, colours: str = "light") -> Iterator[Any]:
     """A page opened from disk; an error in its scripts, or a request that leaves the disk, fails the test."""
     problems: list[str] = []
-    page = browser.new_page(viewport={"width": width, "height": height})
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=colours)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("request", lambda sent: None if sent.url.startswith(LOCAL) else problems.append(f"asked for {sent.url}"))
     try:
         page.goto(file.as_uri())
+        # The decoder is unpacked after the page is loaded.
+        page.wait_for_function("() => !document.getElementById('live') || Boolean(vaescope.live)")
         yield page
         assert not problems
     finally:

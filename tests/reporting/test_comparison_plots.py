@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from vaescope.reporting.comparison_plots import rates_plot, types_over_strength_plot, types_plot
+from vaescope.reporting.comparison_plots import (
+    measured_rates_plot,
+    rates_plot,
+    types_over_strength_plot,
+    types_plot,
+)
+from vaescope.reporting.model_style import model_style
 from vaescope.reporting.plots import Plot
 
 
@@ -33,26 +39,37 @@ def read_back(plot: Plot) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(plot.csv())))
 
 
-def test_rates_are_plotted_against_reconstructions_with_a_number_for_each_run() -> None:
+def test_distortions_are_plotted_against_rates_with_a_style_for_each_run() -> None:
     plot = drawn(rates_plot([row("one", 1.0), row("two", 2.0), row("three", 2.0, objective="factor")]))
-    assert [(point.x, point.y, point.text) for point in plot.figure.data] == [
-        ((9.0,), (2.0,), ("1",)),
-        ((4.5,), (3.0,), ("2",)),
-        ((4.5,), (3.0,), ("3",)),
-    ]
-    assert [point.name for point in plot.figure.data] == ["1 one", "2 two", "3 three"]
-    first, second, third = (point.marker for point in plot.figure.data)
-    assert (first.symbol, first.color) == (second.symbol, second.color)
-    assert first.symbol != third.symbol
-    assert first.color != third.color
+    assert [(point.x, point.y) for point in plot.figure.data] == [((9.0,), (2.0,)), ((4.5,), (3.0,)), ((4.5,), (3.0,))]
+    assert [point.name for point in plot.figure.data] == ["one", "two", "three"]
+    markers = [(point.marker.color, point.marker.symbol) for point in plot.figure.data]
+    assert markers == [(model_style(place).colour, model_style(place).symbol.plotly) for place in range(3)]
     assert "beta 2.0" in plot.figure.data[1].hovertemplate
-    assert read_back(plot)[1] == {"name": "two", "split": "test", "rate": "4.5", "reconstruction": "3.0"}
+    assert read_back(plot)[1] == {"name": "two", "split": "test", "rate": "4.5", "distortion": "3.0"}
+    assert "lowest" not in plot.sentence
 
 
-def test_with_many_runs_the_legend_names_the_objectives() -> None:
+def test_a_model_without_values_does_not_change_the_style_of_others() -> None:
+    plot = drawn(rates_plot([{"name": "codes", "active": 1}, row("one")]))
+    assert plot.figure.data[0].marker.color == model_style(1).colour
+
+
+def test_many_runs_have_no_legend() -> None:
     figure = drawn(rates_plot([row(f"run {number}", 1.0 + number) for number in range(13)])).figure
-    assert [point.name for point in figure.data if point.showlegend] == ["beta"]
-    assert all(point.text is None for point in figure.data)
+    assert figure.layout.showlegend is False
+    assert drawn(rates_plot([row(f"run {number}", 1.0 + number) for number in range(12)])).figure.layout.showlegend
+
+
+def test_models_without_a_common_likelihood_are_compared_by_their_squared_errors() -> None:
+    rows = [row("one", rate=3.0), {"name": "foreign", "rate": 5.0}, {"name": "codes", "rate": 1.0}]
+    plot = drawn(measured_rates_plot(rows, [0.25, 0.5, None]))
+    assert [(entry["name"], entry["rate"], entry["mean_squared_error"]) for entry in plot.rows] == [
+        ("one", 3.0, 0.25),
+        ("foreign", 5.0, 0.5),
+    ]
+    assert measured_rates_plot(rows, [None] * 3) is None
+    assert measured_rates_plot([{"name": "plain", "rate": math.inf}], [0.5]) is None
 
 
 def test_training_rates_are_used_if_a_run_has_no_others() -> None:
@@ -106,7 +123,7 @@ def test_bars_show_the_counts_of_each_run() -> None:
     bars = {one.name: one for one in plot.figure.data}
     assert {name: one.x for name, one in bars.items()} == {"● active": (3, 1), "◆ mixed": (1, 1), "○ passive": (2, 4)}
     assert plot.figure.layout.barmode == "stack"
-    assert plot.figure.layout.yaxis.ticktext == ("one", "two")
+    assert plot.figure.layout.yaxis.ticktext == (model_style(0).tick("one"), model_style(2).tick("two"))
     assert len({one.marker.pattern.shape for one in plot.figure.data}) == 3
     assert "1 to 3 active" in plot.sentence
     assert read_back(plot)[1] == {"name": "two", "active": "1", "mixed": "1", "passive": "4"}
@@ -120,7 +137,8 @@ def test_runs_without_types_have_no_bars() -> None:
 def test_long_names_keep_their_ends() -> None:
     name = "a/very/long/folder/with/codes-of-one.npz"
     (shown,) = drawn(types_plot([row(name)])).figure.layout.yaxis.ticktext
-    assert len(shown) == 16
+    shown = shown.removeprefix(model_style(0).tick(""))
+    assert len(shown) == 20
     assert shown.startswith("a/very")
     assert shown.endswith("one.npz")
     assert drawn(types_plot([row(name)])).rows[0]["name"] == name

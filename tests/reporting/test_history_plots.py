@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vaescope.regime import VariableTypes, variable_types
 from vaescope.reporting.downsample import MAX_POINTS, downsample
 from vaescope.reporting.history_plots import history_plot, rate_distortion_plot, types_over_training_plot
 from vaescope.reporting.plots import Plot
@@ -125,23 +126,49 @@ def test_the_path_is_that_of_held_out_items_if_there_are_no_others() -> None:
     assert len(plot.rows) == 1
 
 
-def test_counts_of_types_are_kept_where_they_change() -> None:
+def test_types_are_lines_with_a_marker_at_each_probe() -> None:
     plot = drawn(types_over_training_plot(ROWS))
     assert plot.rows == [
-        {"step": 2, "active": 1, "mixed": 0, "passive": 2},
-        {"step": 4, "active": 2, "mixed": 0, "passive": 1},
-        {"step": 5, "active": 2, "mixed": 0, "passive": 1},
+        {"step": 2, "counted": "probe", "active": 1, "mixed": 0, "passive": 2},
+        {"step": 3, "counted": "probe", "active": 1, "mixed": 0, "passive": 2},
+        {"step": 4, "counted": "probe", "active": 2, "mixed": 0, "passive": 1},
+        {"step": 5, "counted": "probe", "active": 2, "mixed": 0, "passive": 1},
     ]
-    areas = {one.name: one for one in plot.figure.data}
-    assert areas["● active"].y == (1, 2, 2)
-    assert areas["○ passive"].y == (2, 1, 1)
-    assert all(one.line.shape == "hv" and one.stackgroup == "types" for one in plot.figure.data)
-    assert len({one.fillpattern.shape for one in plot.figure.data}) == 3
+    lines = {one.name: one for one in plot.figure.data}
+    assert lines["● active"].y == (1, 1, 2, 2)
+    assert lines["○ passive"].y == (2, 2, 1, 1)
+    assert all(one.mode == "lines+markers" and one.stackgroup is None for one in plot.figure.data)
+    assert len({one.marker.symbol for one in plot.figure.data}) == len({one.line.dash for one in plot.figure.data}) == 3
     assert "unchanged since step 4" in plot.sentence
 
 
+def final_types_of(letters: str) -> VariableTypes:
+    variance = np.tile([{"a": 0.01, "m": 0.5, "p": 1.0}[letter] for letter in letters], (70, 1))
+    return variable_types((np.zeros_like(variance), variance))
+
+
+def test_every_line_ends_in_the_final_diagnosis() -> None:
+    plot = drawn(types_over_training_plot(ROWS, final_types_of("amp")))
+    assert plot.rows[-1] == {"step": 5, "counted": "final", "active": 1, "mixed": 1, "passive": 1}
+    for line in plot.figure.data:
+        assert (line.x[-1], line.y[-1]) == (5, 1)
+        assert line.marker.size[-1] > line.marker.size[-2]
+        assert "70 items" in line.customdata[-1]
+    assert [one.text for one in plot.figure.layout.annotations] == ["final"]
+    assert "Final diagnosis over 70 items: 1 active, 1 mixed, 1 passive" in plot.sentence
+    assert "fewer items" in plot.sentence
+    assert "fewer items" not in drawn(types_over_training_plot(ROWS, final_types_of("aap"))).sentence
+
+
+def test_one_probe_and_the_final_diagnosis_make_a_line() -> None:
+    early = [*ROWS[:4], {"step": 9, "split": "train", "loss": 7.0}]
+    plot = drawn(types_over_training_plot(early, final_types_of("aap")))
+    assert [(row["step"], row["counted"]) for row in plot.rows] == [(2, "probe"), (9, "final")]
+    assert types_over_training_plot(ROWS[:4], final_types_of("aap")) is None
+
+
 def test_the_sentence_says_whether_counts_are_still_changing() -> None:
-    assert "still changing at the last check" in drawn(types_over_training_plot(ROWS[:-1])).sentence
+    assert "still changing at the last probe" in drawn(types_over_training_plot(ROWS[:-1])).sentence
     assert "the counts never changed" in drawn(types_over_training_plot(ROWS[:-2])).sentence
 
 

@@ -12,9 +12,12 @@ import pytest
 import torch
 
 import vaescope as vs
+from vaescope.diagnosis.diagnose import diagnose_subject
+from vaescope.diagnosis.reconstruction import SHOWN_ITEMS
 from vaescope.diagnosis.subject import Subject, load_subject
-from vaescope.reporting.decoder import NotExported
-from vaescope.reporting.live import EXAMPLES, PRIOR_DRAWS, live_section, slider_ranges
+from vaescope.reporting.latent_table import latent_rows
+from vaescope.reporting.live import PRIOR_DRAWS, live_section, slider_ranges
+from vaescope.reporting.reconstructions import NotShown, reconstructions_of
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
@@ -25,7 +28,8 @@ def subject(folder: Path, **settings: Any) -> Subject:
 
 
 def section(one: Subject, seed: int = 0) -> str:
-    return live_section(one, vs.variable_types(one.codes), seed)
+    rows = latent_rows(diagnose_subject(one), one.codes)
+    return live_section(one, rows, reconstructions_of(one), seed)
 
 
 def held(found: str) -> Any:
@@ -40,9 +44,9 @@ def test_examples_have_the_codes_of_their_items(tmp_path: Path) -> None:
     assert one.items is not None
     found = section(one)
     examples = held(found)["examples"]
-    places = np.linspace(0, len(one.items) - 1, EXAMPLES).round().astype(int)
+    places = np.linspace(0, len(one.items) - 1, SHOWN_ITEMS).round().astype(int)
     np.testing.assert_allclose([start["code"] for start in examples], one.codes.mean[places], atol=1e-6)
-    assert [start["condition"] for start in examples] == [[]] * EXAMPLES
+    assert [start["condition"] for start in examples] == [[]] * SHOWN_ITEMS
     assert "<option" not in found
 
 
@@ -51,7 +55,7 @@ def test_a_conditional_model_has_the_labels_of_its_items(tmp_path: Path) -> None
     assert one.items is not None
     found = section(one)
     assert found.count("<option") == 10
-    places = np.linspace(0, len(one.items) - 1, EXAMPLES).round().astype(int)
+    places = np.linspace(0, len(one.items) - 1, SHOWN_ITEMS).round().astype(int)
     labels = [int(np.argmax(start["condition"])) for start in held(found)["examples"]]
     assert labels == one.items.labels[places].tolist()
     assert all(sum(start["condition"]) == 1 for start in held(found)["draws"])
@@ -72,7 +76,7 @@ def test_an_autoencoder_has_no_prior_to_draw_from(tmp_path: Path) -> None:
 
 def test_codes_without_a_run_have_no_live_decoder() -> None:
     mean = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(NotExported, match="these are codes"):
+    with pytest.raises(NotShown, match="these are codes"):
         section(load_subject((mean, torch.full_like(mean, 0.1))))
 
 

@@ -141,8 +141,8 @@ def test_alternative_texts_are_escaped() -> None:
     ("items", "shape", "words"),
     [
         (np.zeros((2, 9)), (1, 4, 4), r"\(1, 4, 4\).*\(9,\)"),
-        (np.zeros((2, 4)), (2, 2), r"\(2, 2\)"),
-        (np.array([[0.0, np.nan]]), (2,), "finite"),
+        (np.zeros((2, 4)), (2, 2, 1, 1), r"\(2, 2, 1, 1\)"),
+        (np.array([[0.0, np.inf]]), (2,), "finite"),
         (np.zeros((0, 4)), (4,), "at least one item"),
     ],
 )

@@ -14,7 +14,7 @@ import torch
 
 import vaescope as vs
 from vaescope.errors import ConfigurationError, WriteError
-from vaescope.reporting.report import seed_rows
+from vaescope.reporting.comparison import seed_rows
 
 HISTORY = "history.jsonl"
 NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
@@ -37,8 +37,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> vs.Run:
 
 def test_the_page_has_verdict_cards_latents_decoding_and_plots_in_order(run: vs.Run, tmp_path: Path) -> None:
     found = words(vs.report(run, tmp_path / "report.html"))
-    verdict = vs.diagnose(run).summary()
-    parts = [verdict, "Findings", "Posterior collapse", "3 latents:", "Draw from the prior", "Rate and distortion"]
+    lead, _, symptoms = vs.diagnose(run).headline.sentence.partition(": ")
+    verdict = f"{lead}. {symptoms[:1].upper()}{symptoms[1:]}"
+    assert lead == "Not trained long enough"
+    parts = [
+        verdict,
+        "Draw from the prior",
+        "Settings",
+        "Findings",
+        "Posterior collapse",
+        "How to read this table",
+        "Rate and distortion",
+    ]
     places = [found.index(part, found.index(verdict)) for part in parts]
     assert places == sorted(places)
 
@@ -61,9 +71,42 @@ def test_a_run_without_history_is_reported_without_it(tmp_path: Path) -> None:
     (run.path / HISTORY).unlink()
     found = words(vs.report(vs.Run.open(run.path), tmp_path / "report.html"))
     assert "Not included" in found
-    assert f"History: {run.path / HISTORY}" in found
+    assert f"History: {run.path.name}/{HISTORY}" in found
     assert "Rate and distortion" not in found
     assert "Draw from the prior" in found
+
+
+def test_a_page_names_no_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "at home"
+    folder.mkdir()
+    np.save(folder / "faces.npy", np.random.default_rng(0).integers(0, 256, (50, 1, 8, 8), dtype=np.uint8))
+    run = fitted(folder / "runs", str(folder / "faces.npy"))
+    (run.path / HISTORY).unlink()
+    text = vs.report(vs.Run.open(run.path), tmp_path / "report.html").read_text(encoding="utf-8")
+    assert str(tmp_path) not in text
+    assert "<dd>faces.npy</dd>" in text
+    monkeypatch.chdir(tmp_path)
+    text = vs.report(vs.Run.open(run.path), tmp_path / "report.html").read_text(encoding="utf-8")
+    assert str(tmp_path) not in text
+    assert "<dd>at home/faces.npy</dd>" in text
+
+
+def test_a_page_says_that_it_contains_items_and_can_be_made_without_them(tmp_path: Path) -> None:
+    live = fitted(tmp_path / "runs")
+    frames = fitted(tmp_path / "runs", net={"name": "resnet", "width": 4}, steps=2)
+    for run in (live, frames):
+        path = vs.report(run, tmp_path / "report.html")
+        assert "It contains items of the data and what the model decodes" in words(path)
+        assert "data:image/png;base64," in path.read_text()
+        bare = vs.report(run, tmp_path / "bare.html", images=False)
+        assert "It contains no items of the data and no decoder." in words(bare)
+        assert "left out with images=False" in words(bare)
+        body = re.sub(r"<(script|style)>.*?</\1>", "", bare.read_text(), flags=re.DOTALL)
+        for part in ("data:image", "<canvas", 'id="live', 'id="frames', "picture lines"):
+            assert part not in body
+    mean = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    codes = vs.report((mean, torch.full_like(mean, 0.1)), tmp_path / "codes.html")
+    assert "It contains no items of the data and no decoder." in words(codes)
 
 
 def test_codes_without_items_are_reported_without_pictures(tmp_path: Path) -> None:
@@ -71,7 +114,7 @@ def test_codes_without_items_are_reported_without_pictures(tmp_path: Path) -> No
     mean = torch.randn(500, 4, generator=random)
     found = words(vs.report((mean, torch.full_like(mean, 0.05)), tmp_path / "report.html"))
     assert "4 of 4 latents are active" in found
-    for part in ("History: these are codes", "Live decoding: these are codes", "Pictures: ", "Factors: "):
+    for part in ("History: these are codes", "sliders: these are codes", "Pictures: ", "Factors: "):
         assert part in found
     assert "Draw from the prior" not in found
 
@@ -93,11 +136,11 @@ def test_data_without_factors_are_mentioned(tmp_path: Path) -> None:
     assert "Encodes" not in found
 
 
-def test_a_decoder_that_is_too_large_is_mentioned_and_traversals_remain(tmp_path: Path) -> None:
+def test_a_decoder_that_is_too_large_for_the_page_has_frames(tmp_path: Path) -> None:
     run = fitted(tmp_path, net={"name": "mlp", "encoder_widths": [8], "decoder_widths": [1500, 1500]}, steps=2)
     path = vs.report(run, tmp_path / "report.html")
     found = words(path)
-    assert re.search(r"Live decoding: .*characters", found)
+    assert re.search(r"frames that were decoded when this page was made\. .*characters", found)
     assert "decoded items with latent 0 from" in path.read_text()
     assert path.stat().st_size < 8e6
 
@@ -108,7 +151,7 @@ def test_a_search_on_the_same_data_is_in_the_verdict(tmp_path: Path) -> None:
     size = vs.fondue(images, seeds=2, largest=8, init=4, **options)
     run = fitted(tmp_path, images)
     path = vs.report(run, tmp_path / "report.html", images)
-    assert f"FONDUE suggests {size.latents}." in words(path)
+    assert f"FONDUE suggests {size.latents} latents." in words(path)
     assert "Number of latents" in words(path)
     stronger = fitted(tmp_path, images, objective=vs.objectives.Beta(4.0))
     assert "FONDUE suggests" not in words(vs.report(stronger, tmp_path / "stronger.html", images))
@@ -137,9 +180,12 @@ def test_several_runs_are_compared_with_intervals(tmp_path: Path) -> None:
     members = [vs.Member(2, vs.objectives.Beta(beta), 1e-3, seed) for beta in (1.0, 4.0) for seed in (0, 1, 2)]
     runs = vs.fit_many("digits", members, vs.FitOptions(net=NET, steps=20, runs=tmp_path))
     found = words(vs.report(runs, tmp_path / "report.html"))
-    assert "The 6 models encode" in found
+    assert "the 6 models encode" in found
+    assert "Did they learn the same?" in found
+    assert "beta 1 · seed 0" in found
     assert "Over seeds" in found
     assert all(run.id in found for run in runs)
+    assert "test loss" not in found
 
 
 def test_intervals_over_seeds_are_students() -> None:
@@ -195,4 +241,4 @@ def test_a_rare_factor_value_and_constant_codes_leave_out_a_part_of_the_page_wit
     found = words(vs.report([codes, constant], tmp_path / "two.html"))
     assert "Constant codes" in found
     assert "codes (2)" in found
-    assert "no similarity" in words(vs.report([constant, constant], tmp_path / "three.html"))
+    assert "cannot be compared" in words(vs.report([constant, constant], tmp_path / "three.html"))

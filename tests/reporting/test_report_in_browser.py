@@ -16,11 +16,13 @@ from browser import chromium, opened
 
 import vaescope as vs
 from vaescope.data.arrays import from_array
+from vaescope.reporting.style import DARK_COLOURS, TEXT
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 NET = {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32]}
 AXE = Path(os.environ.get("VAESCOPE_AXE", Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"))
+MAX_BYTES = 2_500_000
 WICKED = "<script>document.title = 'gone'</script>"
 
 
@@ -57,7 +59,7 @@ def state(page: Any) -> dict[str, Any]:
 
 
 def decoded(run: vs.Run, found: dict[str, Any]) -> np.ndarray:
-    """What PyTorch makes of the code that the page stands at."""
+    """The item that PyTorch decodes from the current code of the page."""
     condition = torch.tensor([found["condition"]]) if found["condition"] else None
     with torch.no_grad():
         return run.model.decode(torch.tensor([found["code"]]), condition).mean.flatten().numpy()
@@ -65,10 +67,11 @@ def decoded(run: vs.Run, found: dict[str, Any]) -> np.ndarray:
 
 def painted(page: Any) -> list[int]:
     """The bytes of the canvas."""
-    return page.evaluate(
+    text = page.evaluate(
         "() => { const c = document.querySelector('canvas.decoded');"
-        " return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data] }"
+        " return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.join() }"
     )
+    return [int(level) for level in text.split(",")]
 
 
 def move(page: Any, latent: int, value: float) -> None:
@@ -172,26 +175,29 @@ def test_the_page_fits_its_window(browser: Any, sprites: tuple[vs.Run, Path], wi
 
 
 def draw_all(page: Any) -> None:
-    """Go down the page as a reader does, so that every plot is drawn."""
+    """Scroll down the page, so that every plot is drawn."""
+    page.evaluate("() => document.querySelectorAll('.plot-body').forEach((one) => { one.open = true })")
     count = page.locator("[data-figure]").count()
-    assert count >= 8
+    assert count >= 6
     for number in range(count):
         page.locator("[data-figure]").nth(number).scroll_into_view_if_needed()
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .main-svg').length >= " + str(count))
 
 
 def test_the_table_of_latents_sorts_by_mouse_and_by_keys(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
-    def order(page: Any) -> list[float]:
-        cells = page.locator("#latent-rows tbody tr")
-        return [float(cells.nth(row).locator("[data-sort]").nth(0).get_attribute("data-sort")) for row in range(10)]
+    def order(page: Any) -> list[int]:
+        cells = page.locator("#latent-rows tbody th").all()
+        return [int(cell.get_attribute("data-sort")) for cell in cells]
 
-    with opened(browser, sprites[1], width=1400) as page:
-        assert order(page) == list(range(10))
+    run, file = sprites
+    with opened(browser, file, width=1400) as page:
+        rates = {row["latent"]: row["kl"] for row in vs.diagnose(run).rows() if row["type"] != "passive"}
+        assert order(page) == sorted(rates, key=lambda latent: -rates[latent])
         page.locator("table.sortable thead button").nth(0).click()
-        assert order(page) == list(range(9, -1, -1))
+        assert order(page) == sorted(rates)
         page.locator("table.sortable thead button").nth(0).focus()
         page.keyboard.press("Enter")
-        assert order(page) == list(range(10))
+        assert order(page) == sorted(rates, reverse=True)
 
 
 def test_numbers_of_a_plot_can_be_downloaded(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
@@ -204,23 +210,95 @@ def test_numbers_of_a_plot_can_be_downloaded(browser: Any, sprites: tuple[vs.Run
     assert f"{run.history[0]['loss']:.3f}"[:5] in text
 
 
+@pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is absent; `npm install --no-save axe-core` brings it")
-def test_axe_finds_nothing_serious(browser: Any, conditional_run: tuple[vs.Run, Path], width: int) -> None:
-    with opened(browser, conditional_run[1], width=width) as page:
+def test_axe_finds_nothing_serious(
+    browser: Any, conditional_run: tuple[vs.Run, Path], width: int, colours: str
+) -> None:
+    with opened(browser, conditional_run[1], width=width, colours=colours) as page:
         draw_all(page)
-        # The page's own rules let no script in from elsewhere, hence as an expression.
+        page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        # The page's content security policy blocks other scripts, hence an expression.
         page.evaluate(AXE.read_text())
         found = page.evaluate("() => axe.run()")["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
 
 
+def test_colours_are_those_of_the_system_until_the_reader_chooses(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
+    paper = "() => getComputedStyle(document.body).backgroundColor"
+    drawn = "() => document.querySelector('.js-plotly-plot').layout.font.color"
+    with opened(browser, sprites[1], width=1400, colours="dark") as page:
+        assert page.evaluate(paper) == "rgb(21, 24, 27)"
+        draw_all(page)
+        assert page.evaluate(drawn) == DARK_COLOURS[TEXT]
+        page.get_by_role("button", name="Dark").click()
+        assert page.evaluate(paper) == "rgb(255, 255, 255)"
+        draw_all(page)
+        assert page.evaluate(drawn) == TEXT
+    with opened(browser, sprites[1], width=1400) as page:
+        assert page.evaluate(paper) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_a_page_prints_in_light_colours_on_at_most_six_sheets(
+    browser: Any, sprites: tuple[vs.Run, Path], colours: str
+) -> None:
+    with opened(browser, sprites[1], width=1400, colours=colours) as page:
+        page.wait_for_function("() => Boolean(window.Plotly)")
+        printed = page.pdf(format="A4", print_background=True)
+        assert page.evaluate("() => document.documentElement.dataset.theme") == colours
+    # Sheets are the pages of the PDF file, which it counts.
+    assert 2 <= max(map(int, re.findall(rb"/Count (\d+)", printed))) <= 6
+    with opened(browser, sprites[1], width=1400, colours=colours) as page:
+        page.wait_for_function("() => Boolean(window.Plotly)")
+        page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate("() => document.documentElement.dataset.theme") == "light"
+        drawn = "() => [...document.querySelectorAll('[data-figure]')].every((one) => one.querySelector('.main-svg'))"
+        assert page.evaluate(drawn)
+
+
+def test_a_phone_shows_less_than_eight_screens(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
+    with opened(browser, sprites[1], width=390, height=844) as page:
+        assert page.evaluate("() => document.documentElement.scrollHeight") < 8 * 844
+
+
+def test_the_picture_stays_in_view_of_a_phone_while_sliders_are_moved(
+    browser: Any, conditional_run: tuple[vs.Run, Path]
+) -> None:
+    with opened(browser, conditional_run[1], width=390, height=500) as page:
+        page.locator(".controls .sliders input").last.scroll_into_view_if_needed()
+        assert page.evaluate("() => window.scrollY") > 200
+        box = page.locator("canvas.decoded").bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] < 300
+
+
+def test_the_first_screen_has_verdict_strip_reconstructions_and_decoder(
+    browser: Any, sprites: tuple[vs.Run, Path]
+) -> None:
+    with opened(browser, sprites[1], width=1280, height=800) as page:
+        for part in (".verdict", ".strip li", ".starts button >> nth=2", "canvas.decoded", ".pairs"):
+            box = page.locator(part).first.bounding_box()
+            assert box["y"] + box["height"] <= 800, part
+
+
+def test_a_draw_from_the_prior_shows_no_unrelated_item(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
+    with opened(browser, sprites[1]) as page:
+        page.get_by_role("button", name="Draw from the prior").click()
+        assert not page.locator(".example").is_visible()
+        assert page.locator("button.start[aria-pressed=true]").count() == 0
+        assert page.locator(".said").inner_text() == "Draw 1 from the prior."
+        page.locator("button.start").nth(1).click()
+        assert page.locator(".example img").is_visible()
+
+
 def test_a_page_is_small_and_draws_plots_only_when_they_come_into_view(
     browser: Any, sprites: tuple[vs.Run, Path]
 ) -> None:
     _, file = sprites
-    assert file.stat().st_size < 12e6
+    assert file.stat().st_size < MAX_BYTES
     with opened(browser, file, width=1400) as page:
         assert page.evaluate("() => Boolean(vaescope.live)")
         assert page.locator(".js-plotly-plot").count() < page.locator("[data-figure]").count()
@@ -246,8 +324,9 @@ def test_several_runs_are_compared(browser: Any, conditional_run: tuple[vs.Run, 
     with opened(browser, vs.report(runs, folder / "several.html"), width=390) as page:
         assert page.evaluate("() => document.documentElement.scrollWidth") == 390
         words = page.locator("body").inner_text()
-        assert all(run.id in words for run in runs)
+        assert all(run.id[:8] in words for run in runs)
         assert "Over seeds" in words
+        page.evaluate("() => document.querySelectorAll('.plot-body').forEach((one) => { one.open = true })")
         count = page.locator("[data-figure]").count()
         assert count >= 5
         for number in range(count):

@@ -1,41 +1,52 @@
-"""`vaescope.compare`: several models or codes, and how similar their representations are."""
+"""`vaescope.compare`: several models or codes, and whether they learned the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
 
 from vaescope.checks import without_infinities
 from vaescope.codes import Representation
-from vaescope.data import DataLike, Dataset, open_dataset
-from vaescope.diagnosis.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card, by_severity
-from vaescope.diagnosis.subject import history_of
-from vaescope.encoding import adapt, encode, layer_similarity
-from vaescope.errors import ConfigurationError, DataError, unknown_name
-from vaescope.metrics import udr
-from vaescope.metrics.mutual_information import listed
+from vaescope.data import DataLike
+from vaescope.diagnosis import comparison_cards as cards
+from vaescope.diagnosis.cards import Card, by_severity
+from vaescope.diagnosis.compared import (
+    MAX_COMPARED_ITEMS,
+    distortions_comparable,
+    groups_of,
+    items_in_words,
+    load_compared,
+    losses_comparable,
+    trained_elsewhere,
+)
+from vaescope.diagnosis.comparison_cards import Matchings
+from vaescope.diagnosis.names import settings_of_runs
+from vaescope.diagnosis.subject import Subject
+from vaescope.encoding import layer_similarity
+from vaescope.errors import ConfigurationError, unknown_name
 from vaescope.notebook import NotebookResult
 from vaescope.numerics import gaussian
+from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.objectives import strengths_in_use
 from vaescope.regime import VariableTypes, collapse
-from vaescope.runs import Run, summary
-from vaescope.runs.store import data_of, run_of, sample_items, subject_name
-from vaescope.similarity import SimilarityMap, all_pairs, conservation
+from vaescope.runs import summary
+from vaescope.similarity import SimilarityMap, all_pairs, match_latents
+from vaescope.similarity.matching import MIN_MATCHED_ITEMS
 
-MAX_COMPARED_ITEMS = 5000
 MAX_LAYER_ITEMS = 1000  # layers have thousands of features, and similarities settle early (figure 7.1)
+MAX_MATCHED_MODELS = 30  # every pair of them is matched
 REPRESENTATIONS = ("mean", "sample", "variance")
 NORMAL_QUANTILE = 1.96  # of the standard normal distribution, for a two-sided 95% interval
-SUMMARY_COLUMNS = ("model", "latents", "objective", "seed", "test_loss")
-# Similarity or score from which on a description holds, the highest first.
-SHARED_INFORMATION = {0.85: "nearly the same", 0.5: "partly the same", 0.0: "largely different"}
-MATCHING_LATENTS = {0.8: "match", 0.4: "partly match", 0.0: "do not match"}
+SUMMARY_COLUMNS = ("id", "model", "latents", "objective", "seed")
+# Of runs whose losses are defined in the same way, and of those with the same likelihood and data.
+LOSS: Final = "test_loss"
+DISTORTION: Final = "test_reconstruction"
 
 
 @dataclass(frozen=True)
@@ -43,13 +54,18 @@ class Comparison(NotebookResult):
     """The result of `compare`.
 
     Attributes:
-        names: One name per model.
+        names: One name per model: for runs, the settings in which they differ.
         representation: Which representation was compared: 'mean', 'sample' or 'variance'.
         measure: The measure of similarity: 'cka' or 'procrustes'.
         table: One row per model.
-        matrix: The similarity of each pair of models; NaN for models whose codes do not vary over the items.
+        matrix: The similarity of each pair of models; NaN for models whose codes do not vary over the items, and for
+            pairs that encode different items.
         cards: The findings, the worst first.
-        layers: The similarity of the layers of the first two models; None unless asked for.
+        layers: The similarity of the layers of the first two models; None unless requested.
+        matchings: The matching of the latents in use of each pair of models, by their places; empty for spatial codes
+            of different sizes, very few items and very many models.
+        losses_comparable: Whether all models are runs with the same objective, strengths, likelihood and data, so that
+            their losses measure the same.
     """
 
     names: tuple[str, ...]
@@ -59,13 +75,15 @@ class Comparison(NotebookResult):
     matrix: Float[np.ndarray, "models models"] = field(repr=False)
     cards: tuple[Card, ...]
     layers: SimilarityMap | None = None
+    matchings: Matchings = field(default_factory=dict, repr=False)
+    losses_comparable: bool = False
 
     def rows(self) -> list[dict[str, object]]:
         """One row per model."""
         return [dict(row) for row in self.table]
 
     def pairs(self) -> list[dict[str, Any]]:
-        """One row per pair of models whose codes vary, the most similar first."""
+        """One row per pair of models whose similarity is known, the most similar first."""
         rows = [
             {"one": self.names[i], "other": self.names[j], "similarity": float(self.matrix[i, j])}
             for i in range(len(self.names))
@@ -74,38 +92,81 @@ class Comparison(NotebookResult):
         ]
         return sorted(rows, key=lambda row: -row["similarity"])
 
+    def matches(self) -> list[dict[str, Any]]:
+        """One row per pair of matched latents of each pair of models."""
+        return [
+            {"model": self.names[i], "latent": pair.one, "other_model": self.names[j], "other_latent": pair.other}
+            | {"correlation": pair.correlation, "match": pair.matches}
+            for (i, j), found in self.matchings.items()
+            for pair in found.pairs
+        ]
+
     def summary(self) -> str:
-        """How similar the models are, and which pairs are the most and the least similar."""
-        pairs = self.pairs()
-        if not pairs:
-            return "Fewer than two models have codes that vary over the items, so there is no similarity"
-        mean = float(np.mean([row["similarity"] for row in pairs]))
-        measure = self.measure.upper() if self.measure == "cka" else self.measure.capitalize()
-        of = "" if self.representation == "mean" else f" of the {self.representation}s"
-        varying = int((~np.isnan(self.matrix.diagonal())).sum())
-        count = "two" if varying == 2 else str(varying)
-        who = "models" if varying == len(self.names) else f"of {len(self.names)} models whose codes vary"
-        text = f"The {count} {who} encode {_describe(mean, SHARED_INFORMATION)} information ({measure}{of} {mean:.2f}"
-        if len(pairs) == 1:
-            return f"{text})"
-        low, high = (f"{row['similarity']:.2f} for {row['one']} and {row['other']}" for row in (pairs[-1], pairs[0]))
-        return f"{text} on average, from {low} to {high})"
+        """Whether the models learned the same, in one sentence with the numbers behind it."""
+        similarity, _ = self._similarity()
+        if not similarity:
+            return "The models cannot be compared: fewer than two have codes of the same items that vary"
+        informative = [(name, count) for name, count in zip(self.names, self._used_counts(), strict=False) if count]
+        if self.table and not informative:
+            return "No model uses a latent: the codes carry no information, so there is nothing to compare"
+        if self.table and len(informative) == 1:
+            (name, count), *_ = informative
+            return f"No: only {name} uses latents ({count}), and the other codes carry no information"
+        others = np.where(np.eye(len(self.names), dtype=bool), np.nan, self.matrix)
+        comparable = np.asarray((~np.isnan(others)).any(1))
+        places = np.flatnonzero(comparable)
+        matchings = [found for (i, j), found in self.matchings.items() if comparable[i] and comparable[j]]
+        known = [found.share for found in matchings if found.most]
+        mean = float(np.nanmean(self.matrix[np.triu_indices(len(self.names), 1)]))
+        verdict = cards.answer(mean, float(np.mean(known)) if known else None)
+        models = "two" if len(places) == 2 else str(len(places))
+        if len(self.names) == 2:
+            who = f"{self.names[0]} and {self.names[1]}"
+        elif len(places) == len(self.names):
+            who = f"the {models} models"
+        else:
+            who = f"the {models} of {len(self.names)} models that can be compared"
+        matched, used = cards.matched_words(matchings), self._used()
+        joined = f", {'but' if verdict.startswith('Same') else 'and'} {matched}" if matched else ""
+        return f"{verdict}: {who} encode {similarity}{joined}{used and f'; {used}'}"
+
+    def extremes(self) -> str:
+        """The most and the least similar pair; the headline for fewer than two pairs."""
+        return self._similarity()[1] or self.summary()
+
+    def _similarity(self) -> tuple[str, str]:
+        return cards.similarity_words(self.matrix, self.names, self.measure, self.representation)
+
+    def _used_counts(self) -> list[int]:
+        """The number of latents that each model uses."""
+        return [int(str(row["latents"])) - int(str(row[PASSIVE])) for row in self.table]
+
+    def _used(self) -> str:
+        """How many latents the models use, if they differ in it."""
+        used = self._used_counts()
+        if len(set(used)) < 2:
+            return ""
+        if len(used) == 2:
+            return f"{self.names[0]} uses {used[0]} latents, {self.names[1]} uses {used[1]}"
+        return f"they use {min(used)} to {max(used)} latents"
 
     def plain(self) -> dict[str, object]:
         """The comparison as a JSON-compatible dictionary."""
         return {
             "verdict": self.summary(),
+            "names": list(self.names),
             "measure": self.measure,
             "representation": self.representation,
             "models": without_infinities(self.rows()),
             "matrix": without_infinities(self.matrix.tolist()),
+            "matches": self.matches(),
             "cards": [card.plain() for card in self.cards],
             "layers": None if self.layers is None else without_infinities(self.layers.table()),
         }
 
 
 def compare(
-    subjects: Sequence[object],
+    subjects: Sequence[object] | Mapping[str, object],
     data: DataLike | None = None,
     *,
     representation: str = "mean",
@@ -118,148 +179,106 @@ def compare(
     """Compare what several models encode (Bonheme, chapter 7).
 
     Args:
-        subjects: At least two models, each in any form that `diagnose` accepts. Codes must be of the same items.
+        subjects: At least two models, each in any form that `diagnose` accepts, or a mapping from names to them. Codes
+            must be of the same items. Runs on items of different shapes are each compared on their own data, as far as
+            that is possible.
         data: The items to encode; default: the data that the first run was trained on.
         representation: Which representation to compare: 'mean', 'sample' or 'variance'.
         measure: The measure of similarity: 'cka' or 'procrustes'.
         items: The maximum number of items to encode.
-        layers: Whether to compare the layers of the first two subjects too, which must be runs.
+        layers: Whether to compare the layers of the first two subjects too, which must be runs or models.
         seed: The random seed for sampling and item selection.
         runs: The folder that contains the runs; default: 'runs'.
 
     Returns:
-        One row per model, the similarity of each pair, and the cards.
+        One row per model, the similarity of each pair, the latents that match, and the cards.
     """
-    if isinstance(subjects, str | Path) or len(subjects) < 2:
-        raise ConfigurationError("compare needs at least two models. Pass several runs or files of codes.")
     if representation not in REPRESENTATIONS:
         raise unknown_name("representation", representation, REPRESENTATIONS)
-    found_runs = [run_of(subject, runs) for subject in subjects]
-    dataset = _shared_items(found_runs, data, items, seed)
-    codes = [_encode(subject, run, dataset, seed) for subject, run in zip(subjects, found_runs, strict=True)]
-    names = _unique([subject_name(s) if run is None else run.id for s, run in zip(subjects, found_runs, strict=True)])
-    for name, one in zip(names, codes, strict=True):
-        if len(one) != len(codes[0]):
-            raise DataError(
-                f"compared codes must be of the same items, but {names[0]} has {len(codes[0])} items and {name} "
-                f"{len(one)}. Encode the same items with every model."
-            )
-    tables = [getattr(one, representation) for one in codes]
-    varying = [place for place, one in enumerate(tables) if bool((one != one[0]).any())]
-    matrix = np.full((len(codes), len(codes)), np.nan)
-    if varying:
-        matrix[np.ix_(varying, varying)] = all_pairs([tables[place] for place in varying], measure=measure)
+    loaded = load_compared(subjects, data, items=items, seed=seed, runs=runs)
+    return compare_subjects(loaded, representation=representation, measure=measure, layers=layers)
+
+
+def compare_subjects(
+    loaded: Sequence[Subject], *, representation: str = "mean", measure: str = "cka", layers: bool = False
+) -> Comparison:
+    """Compare subjects that are already encoded; the arguments are those of `compare`."""
+    names, codes = tuple(one.name for one in loaded), [one.codes for one in loaded]
     types = [collapse(one).types for one in codes]
-    table = [_row(*parts) for parts in zip(names, found_runs, codes, types, strict=True)]
-    compared = None
-    if layers:
-        first, second = found_runs[:2]
-        if first is None or second is None:
-            raise ConfigurationError("layers=True needs models, so the first two subjects must be runs.")
-        compared = layer_similarity(first.model, second.model, dataset, items=MAX_LAYER_ITEMS)
-    cards = [_usage_card(names, types), _theory_card(names, codes, types), _udr_card(names, codes)]
-    if len(varying) < len(names):
-        cards.append(_constant_card([name for place, name in enumerate(names) if place not in varying]))
-    return Comparison(names, representation, measure, tuple(table), matrix, by_severity(cards), compared)
+    tables = [one.by_item(representation) for one in codes]
+    constant = [not bool((one != one[0]).any()) for one in tables]
+    groups = groups_of(loaded)
+    matrix = np.full((len(loaded), len(loaded)), np.nan)
+    for members in groups:
+        varying = [place for place in members if not constant[place]]
+        if varying:
+            matrix[np.ix_(varying, varying)] = all_pairs([tables[place] for place in varying], measure=measure)
+    matchings, reason = _matchings(codes, types, groups)
+    runs = [one.run for one in loaded]
+    comparable = losses_comparable(runs)
+    # UDR needs all models to encode the same items.
+    ranking = None if reason or len(groups) > 1 else cards.udr_of(names, codes)
+    found = [
+        cards.items_card(names, [items_in_words(one) for one in loaded], trained_elsewhere(loaded)),
+        cards.settings_card(names, settings_of_runs(runs), comparable),
+        cards.usage_card(names, types),
+        cards.matching_card(names, matchings, ranking, reason),
+        cards.theory_card(names, codes, types),
+        cards.constant_card([name for name, one in zip(names, constant, strict=True) if one])
+        if any(constant)
+        else None,
+    ]
+    table = _rows(loaded, types, comparable)
+    findings = by_severity(card for card in found if card is not None)
+    compared = _layers(loaded, groups) if layers else None
+    return Comparison(names, representation, measure, tuple(table), matrix, findings, compared, matchings, comparable)
 
 
-def _shared_items(runs: Sequence[Run | None], data: DataLike | None, items: int, seed: int) -> Dataset | None:
-    """The items that all runs encode; None if there are neither runs nor data."""
-    known = [run for run in runs if run is not None]
-    if not known:
-        return None if data is None else sample_items(open_dataset(data), items, seed)
-    opened = data_of(known[0], data)
-    for run in known[1:]:
-        if tuple(run.configuration.data["shape"]) != tuple(opened.shape):
-            raise DataError(
-                f"compared runs must take items of the same shape, but {known[0].id} takes {tuple(opened.shape)} and "
-                f"{run.id} {tuple(run.configuration.data['shape'])}. Compare runs on the same data."
-            )
-    return sample_items(opened, items, seed)
+def _matchings(
+    codes: Sequence[Representation], types: Sequence[VariableTypes], groups: Sequence[Sequence[int]]
+) -> tuple[Matchings, str]:
+    """The matching of the latents in use for each pair of models, and why there is none."""
+    if len({one.positions for one in codes}) > 1:
+        return {}, "Latents are matched between codes with the same positions only."
+    if len(codes) > MAX_MATCHED_MODELS:
+        return {}, f"Latents are matched for at most {MAX_MATCHED_MODELS} models."
+    if min(len(one) for one in codes) < MIN_MATCHED_ITEMS:
+        return {}, f"Matching latents needs at least {MIN_MATCHED_ITEMS} items."
+    used = [cards.in_use(one) for one in types]
+    pairs = sorted(pair for members in groups for pair in combinations(members, 2))
+    if not pairs:
+        return {}, "No two models encode the same items."
+    return {(i, j): match_latents(codes[i], codes[j], used[i], used[j]) for i, j in pairs}, ""
 
 
-def _encode(subject: object, run: Run | None, dataset: Dataset | None, seed: int) -> Representation:
-    if run is not None and dataset is not None:
-        return encode(run.model, dataset, seed=seed)
-    return adapt(subject, dataset if callable(subject) else None, seed=seed)
+def _layers(loaded: Sequence[Subject], groups: Sequence[Sequence[int]]) -> SimilarityMap:
+    first, second = loaded[:2]
+    if first.items is None or first.model is None or second.model is None or not {0, 1} <= set(groups[0]):
+        raise ConfigurationError(
+            "layers=True needs the first two subjects to be runs, or models with data, that encode the same items."
+        )
+    return layer_similarity(first.model, second.model, first.items, items=MAX_LAYER_ITEMS)
 
 
-def _unique(names: list[str]) -> tuple[str, ...]:
-    """Number the names that occur more than once."""
-    return tuple(
-        name if names.count(name) == 1 else f"{name} ({names[: place + 1].count(name)})"
-        for place, name in enumerate(names)
-    )
+def _rows(loaded: Sequence[Subject], types: Sequence[VariableTypes], comparable: bool) -> list[dict[str, object]]:
+    """One row per model: settings, types, rate, and the terms of the loss that all runs define in the same way."""
+    runs = [one.run for one in loaded]
+    results = [name for name, shown in ((LOSS, comparable), (DISTORTION, distortions_comparable(runs))) if shown]
+    return [_row(one, types, results) for one, types in zip(loaded, types, strict=True)]
 
 
-def _row(name: str, run: Run | None, codes: Representation, types: VariableTypes) -> dict[str, object]:
+def _row(one: Subject, types: VariableTypes, results: Sequence[str]) -> dict[str, object]:
     """The settings of a run, the types, and the mean rate over items with its 95% interval."""
-    row: dict[str, object] = {"name": name}
-    if run is not None:
+    row: dict[str, object] = {"name": one.name}
+    if one.run is not None:
         # A run whose history is damaged can still be compared.
-        known = {} if history_of(run)[1] else summary(run)
+        known = {"id": one.run.id} if not one.history else summary(one.run)
         row |= {column: known[column] for column in SUMMARY_COLUMNS if column in known}
-        row |= strengths_in_use(run.configuration.member.objective)
-    units = codes.in_units_of_prior()
+        row |= strengths_in_use(one.run.configuration.member.objective)
+        row |= {column: known[column] for column in results if column in known}
+    units = one.codes.in_units_of_prior()
     rates = gaussian.kl_to_standard(units.mean.double(), units.variance.double().log()).sum(1)
     margin = NORMAL_QUANTILE * rates.std(correction=0) / len(rates) ** 0.5
     interval = {"rate_low": float(rates.mean() - margin), "rate_high": float(rates.mean() + margin)}
     rate = float(types.statistics.rate.sum())
-    return {**row, "latents": codes.latents, **types.counts, "rate": rate, **interval}
-
-
-def _describe(value: float, descriptions: dict[float, str]) -> str:
-    """The first description whose bound the value reaches, or the last one."""
-    return next((text for bound, text in descriptions.items() if value >= bound), list(descriptions.values())[-1])
-
-
-def _usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
-    """Whether the models use the same number of latents, which limits how similar their codes can be."""
-    used = [len(one.types) - len(one.passive) for one in types]
-    rows = [{"name": name, "used": count, **one.counts} for name, count, one in zip(names, used, types, strict=True)]
-    meaning, advice = f"All models use {used[0]} latents.", ""
-    if len(set(used)) > 1:
-        meaning = f"The models use {min(used)} to {max(used)} latents; a model that uses fewer encodes less."
-        advice = "Compare models that use the same number of latents."
-    return Card("Latents in use", NOTE, meaning, advice, rows)
-
-
-def _constant_card(names: Sequence[str]) -> Card:
-    """Which models are left out of the similarity, because their codes are equal for all items."""
-    meaning = f"The codes of {listed(names)} are equal for all items, so that they are similar to no others."
-    return Card("Constant codes", WARNING, meaning, "Diagnose them: they carry no information.")
-
-
-def _theory_card(names: Sequence[str], codes: Sequence[Representation], types: Sequence[VariableTypes]) -> Card:
-    """Whether models with similar variances have equal numbers of active and passive latents, as they must."""
-    title, rows = "Equal numbers of latents", []
-    # The theorems say nothing of deterministic codes.
-    random = [place for place, one in enumerate(codes) if bool((one.variance > 0).any(1).all())]
-    for i, j in combinations(random, 2):
-        found = conservation(codes[i], codes[j], types_a=types[i], types_b=types[j])
-        row = {"alignment": found.alignment, "bound": found.bound, "follows": found.predicted, "holds": found.holds}
-        rows.append({"one": names[i], "other": names[j], **row})
-    similar = [row for row in rows if row["follows"]]
-    if not similar:
-        meaning = "No two models have variances so similar that their numbers of active and passive latents must agree."
-        return Card(title, NOT_APPLICABLE, meaning, "", rows)
-    agreeing = sum(bool(row["holds"]) for row in similar)
-    pairs = "1 pair has" if len(similar) == 1 else f"{len(similar)} pairs have"
-    meaning = (
-        f"{pairs} variances so similar that the numbers of active and passive latents must agree (Bonheme, theorem "
-        f"7.4.2); they agree for {agreeing} of {len(similar)}."
-    )
-    if agreeing < len(similar):
-        return Card(title, WARNING, meaning, "The other pairs are not fully polarised: train longer.", rows)
-    return Card(title, GOOD, meaning, "", rows)
-
-
-def _udr_card(names: Sequence[str], codes: Sequence[Representation]) -> Card:
-    """Whether the models learned the same individual latents; factors are not needed."""
-    title = "Same latents"
-    if any(bool((one.variance == 0).any()) for one in codes):
-        return Card(title, NOT_APPLICABLE, "UDR selects latents by their KL divergence, which needs variances above 0.")
-    found = udr(codes, names=names)
-    matching = _describe(found.score, MATCHING_LATENTS)
-    meaning = f"Individual latents {matching} across models (UDR {found.score:.2f}; 1 = one-to-one)."
-    return Card(title, NOTE, meaning, "", [{"name": name, "udr": found.parts[name]} for name in names])
+    return {**row, "latents": one.codes.latents, **types.counts, "rate": rate, **interval}

@@ -1,6 +1,6 @@
-"""Plots of several runs: rate against reconstruction, types of latents, and losses.
+"""Plots of several models: distortion against rate, types of latents, and losses.
 
-Rows are those of `runs.summary`, with a `name` if it differs from the id; codes that belong to no run have fewer
+Rows are those of `runs.summary`, with a `name` if it differs from the id; codes without a run have fewer
 columns.
 """
 
@@ -15,30 +15,27 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from vaescope.diagnosis.subject import History
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.objectives import OBJECTIVES
 from vaescope.reporting.downsample import SPLIT_NAMES, TEST, TRAIN, Series, is_finite, series
 from vaescope.reporting.history_plots import STEP_TITLE
+from vaescope.reporting.model_style import model_style
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.style import (
-    BLUE,
-    CYCLE,
     FONT_SIZE,
     GREY,
-    SYMBOLS,
     TYPE_STYLES,
-    VERMILION,
     axis_scale,
     round_value,
     set_layout,
     shorten,
     type_label,
 )
+from vaescope.runs.probes import History
 
 MARGINS, HEIGHT, BAR, MIN_BAR, MAX_BARS_HEIGHT, LEGEND_ENTRY = 110, 420, 30, 10, 1500, 18  # pixels
-MAX_NUMBERED = 12  # points up to which each has its number
-MAX_NAME_LENGTH = 16  # characters next to a bar, in a legend or above a small panel
+MAX_NAMED = 12  # maximum number of models with a name each in the legend
+MAX_NAME_LENGTH = 20  # characters next to a bar, in a legend or above a small panel
 MAX_PANELS = 12
 PANEL = 130  # pixels
 MAX_PANEL_POINTS = 150  # per line
@@ -48,46 +45,65 @@ Row = Mapping[str, Any]
 
 
 def rates_plot(rows: Sequence[Row]) -> Plot | None:
-    """Rate against reconstruction at the end of each run, with symbols by objective; None if no run has both.
+    """Distortion against rate at the end of each run; None if no run has both.
 
-    The values are those on held-out items if every run has them, else on training items. Few runs are numbered and
-    named in the legend; otherwise the legend names the objectives.
+    The distortion is the reconstruction term, -log p(x|z); runs must have one likelihood. The values are those on
+    held-out items if every run has them, else on training items.
     """
     ended = [row for row in rows if _final_terms(row, TEST) or _final_terms(row, TRAIN)]
     split = TEST if all(_final_terms(row, TEST) for row in ended) else TRAIN
-    points = [(row, *terms) for row in ended if (terms := _final_terms(row, split)) is not None]
+    points = {place: terms for place, row in enumerate(rows) if (terms := _final_terms(row, split)) is not None}
     if not points:
         return None
-    numbered = len(points) <= MAX_NUMBERED
-    objectives = list(dict.fromkeys(_objective(row) for row, *_ in points))
+    return _rate_distortion(rows, points, "distortion (nats)", f" on {SPLIT_NAMES[split]}", {"split": split})
+
+
+def measured_rates_plot(rows: Sequence[Row], errors: Sequence[float | None]) -> Plot | None:
+    """The mean squared error of each model against its rate, on the items of the comparison; None if no model has both.
+
+    It compares models whose reconstruction terms differ, or have none.
+    """
+    points = {
+        place: (round_value(row["rate"]), round_value(error))
+        for place, (row, error) in enumerate(zip(rows, errors, strict=True))
+        if is_finite(error) and is_finite(row.get("rate"))
+    }
+    return _rate_distortion(rows, points, "mean squared error", " on the same items", {}) if points else None
+
+
+def _rate_distortion(
+    rows: Sequence[Row], points: Mapping[int, tuple[float, float]], axis: str, where: str, column: Row
+) -> Plot:
+    """Rates and distortions by the place of the model; few models have their names in the legend."""
+    named = len(points) <= MAX_NAMED
     figure = go.Figure()
-    set_layout(figure, HEIGHT + (LEGEND_ENTRY * len(points) if numbered else 0), legend=True)
-    for number, (row, rate, reconstruction) in enumerate(points, 1):
-        place = objectives.index(_objective(row))
-        point = go.Scatter(
+    set_layout(figure, HEIGHT + (LEGEND_ENTRY * math.ceil(len(points) / 2) if named else 0), legend=named)
+    for place, (rate, distortion) in points.items():
+        style = model_style(place)
+        figure.add_scatter(
             x=[rate],
-            y=[reconstruction],
+            y=[distortion],
+            name=shorten(_name(rows[place])),
             mode="markers",
-            marker={"size": 10, "color": CYCLE[place % len(CYCLE)], "symbol": SYMBOLS[place % len(SYMBOLS)]},
-            hovertemplate=f"{_details(row)}<br>rate %{{x:.4g}} nats<br>reconstruction %{{y:.4g}} nats<extra></extra>",
+            marker={"size": 13, "color": style.colour, "symbol": style.symbol.plotly},
+            hovertemplate=f"{_details(rows[place])}<br>rate %{{x:.4g}} nats<br>{axis} %{{y:.4g}}<extra></extra>",
             cliponaxis=False,
         )
-        if numbered:
-            name = f"{number} {shorten(_name(row), MAX_NAME_LENGTH)}"
-            point.update(name=name, mode="markers+text", text=[str(number)], textposition="top center")
-        else:
-            known = any(trace.name == _objective(row) for trace in figure.data)
-            point.update(name=_objective(row), showlegend=not known)
-        figure.add_trace(point)
-    figure.update_xaxes(title_text="rate (nats)", **axis_scale(rate for _, rate, _ in points))
-    figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale(value for *_, value in points))
+    figure.update_xaxes(title_text="rate (nats)", **axis_scale(rate for rate, _ in points.values()))
+    figure.update_yaxes(title_text=axis, **axis_scale(distortion for _, distortion in points.values()))
+    ends = [pick(points, key=lambda place: points[place][0]) for pick in (min, max)]
     low, high = (
-        f"{rate:.4g} nats ({_name(row)}, reconstruction {reconstruction:.4g})"
-        for row, rate, reconstruction in (pick(points, key=lambda point: point[1]) for pick in (min, max))
+        f"{points[place][0]:.4g} nats ({_name(rows[place])}, {axis.partition(' (')[0]} {points[place][1]:.4g})"
+        for place in ends
     )
-    sentence = f"On {SPLIT_NAMES[split]}, the rate ranges from {low} to {high}."
-    shown = [{"name": _name(row), "split": split, "rate": one, "reconstruction": other} for row, one, other in points]
-    return Plot("Rate and reconstruction", sentence, figure, shown)
+    sentence = f"The rate{where} ranges from {low} to {high}."
+    if len(points) == 1:
+        sentence = f"The rate{where} is {low}."
+    shown = [
+        {"name": _name(rows[place]), **column, "rate": rate, axis.partition(" (")[0].replace(" ", "_"): distortion}
+        for place, (rate, distortion) in points.items()
+    ]
+    return Plot("Distortion and rate", sentence, figure, shown)
 
 
 def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
@@ -129,7 +145,7 @@ def types_over_strength_plot(rows: Sequence[Row]) -> Plot | None:
             ),
         )
     words = name.replace("_", " ")
-    # Strengths are usually doubled.
+    # Strengths are often powers of 2.
     figure.update_xaxes(title_text=words, zeroline=False, type="log" if min(values) > 0 else "linear")
     if len(values) <= MAX_TICKS:
         figure.update_xaxes(tickmode="array", tickvals=values, ticktext=[f"{value:g}" for value in values])
@@ -163,7 +179,7 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     figure.update_xaxes(title_text="number of latents", tickformat="d")
     figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
     if bar == BAR:
-        labels = [shorten(name, MAX_NAME_LENGTH) for name in names]
+        labels = [model_style(rows.index(row)).tick(shorten(_name(row), MAX_NAME_LENGTH)) for row in typed]
         figure.update_yaxes(tickvals=list(range(len(names))), ticktext=labels)
     else:
         figure.update_yaxes(title_text="model")
@@ -174,28 +190,42 @@ def types_plot(rows: Sequence[Row]) -> Plot | None:
     return Plot("Types of latents", sentence, figure, counts)
 
 
-def losses_plot(histories: Sequence[tuple[str, History]]) -> Plot | None:
-    """The loss of each run on one scale; None if no history has a loss.
+def losses_plot(histories: Sequence[tuple[str, History]], *, comparable: bool) -> Plot | None:
+    """The loss of each model on one scale; None if no history has a loss.
 
     It is the loss on held-out items if every run has it, else the loss on training items.
+
+    Args:
+        histories: The name and the history of each model; an empty history for other models than runs.
+        comparable: Whether the losses measure the same, so that they can be ranked.
     """
-    known = [(name, history) for name, history in histories if any("loss" in row for row in history)]
-    split = TEST if all(series(history, TEST, "loss").steps for _, history in known) else TRAIN
-    found = {name: series(history, split, "loss", MAX_PANEL_POINTS) for name, history in known}
-    losses = {name: points for name, points in found.items() if points.steps}
+    known = [history for _, history in histories if any("loss" in row for row in history)]
+    split = TEST if all(series(history, TEST, "loss").steps for history in known) else TRAIN
+    found = {place: series(history, split, "loss", MAX_PANEL_POINTS) for place, (_, history) in enumerate(histories)}
+    losses = {place: points for place, points in found.items() if points.steps}
     if not losses:
         return None
-    best = min(losses, key=lambda name: losses[name].values[-1])
-    figure = _small_multiples(losses) if len(losses) <= MAX_PANELS else _overlay(losses, best)
-    figure.update_yaxes(**axis_scale(value for points in losses.values() for value in points.values))
+    names = [name for name, _ in histories]
+    best = min(losses, key=lambda place: losses[place].values[-1]) if comparable else None
+    few = len(losses) <= MAX_PANELS
+    figure = _small_multiples(losses, names, comparable) if few else _overlay(losses, names, best)
+    if comparable or not few:
+        figure.update_yaxes(**axis_scale(value for points in losses.values() for value in points.values))
     missing = len(histories) - len(losses)
-    sentence = (
-        f"On {SPLIT_NAMES[split]}, {best} has the lowest final loss of {len(losses)} runs, "
-        f"{losses[best].values[-1]:.4g} nats{f'; {missing} without a history' if missing else ''}."
-    )
+    without = f"; {missing} without a history" if missing else ""
+    if best is None:
+        sentence = (
+            f"Each loss on {SPLIT_NAMES[split]}, on a scale of its own: the objectives or data differ, so the losses "
+            f"cannot be compared{without}."
+        )
+    else:
+        sentence = (
+            f"On {SPLIT_NAMES[split]}, {names[best]} has the lowest final loss of {len(losses)} runs, "
+            f"{losses[best].values[-1]:.4g} nats{without}."
+        )
     rows = [
-        {"name": name, "split": split, "step": step, "loss": value}
-        for name, points in losses.items()
+        {"name": names[place], "split": split, "step": step, "loss": value}
+        for place, points in losses.items()
         for step, value in zip(*points, strict=True)
     ]
     return Plot("Losses", sentence, figure, rows)
@@ -203,10 +233,6 @@ def losses_plot(histories: Sequence[tuple[str, History]]) -> Plot | None:
 
 def _name(row: Row) -> str:
     return str(row.get("name", row.get("id", "")))
-
-
-def _objective(row: Row) -> str:
-    return str(row.get("objective", "codes")).replace("_", " ")
 
 
 def _details(row: Row) -> str:
@@ -242,34 +268,37 @@ def _count_statistics(rows: Sequence[Row]) -> dict[str, float]:
     return statistics
 
 
-def _small_multiples(losses: dict[str, Series]) -> go.Figure:
-    """One panel per run, two in a row, all on one scale."""
+def _small_multiples(losses: dict[int, Series], names: Sequence[str], comparable: bool) -> go.Figure:
+    """One panel per run, two in a row; all on one scale if the losses are comparable."""
     lines = math.ceil(len(losses) / 2)
     figure = make_subplots(
         rows=lines,
         cols=2,
         shared_xaxes="all",
-        shared_yaxes="all",
-        horizontal_spacing=0.06,
+        shared_yaxes="all" if comparable else False,
+        horizontal_spacing=0.06 if comparable else 0.14,
         vertical_spacing=0.3 / lines,
-        subplot_titles=[shorten(name, MAX_NAME_LENGTH) for name in losses],
+        subplot_titles=[model_style(place).tick(shorten(names[place], MAX_NAME_LENGTH)) for place in losses],
     )
     set_layout(figure, lines * PANEL + MARGINS, t=36)
     figure.update_annotations(font_size=FONT_SIZE)
-    for place, (name, points) in enumerate(losses.items()):
-        figure.add_trace(_line(name, points, BLUE, 2), row=place // 2 + 1, col=place % 2 + 1)
+    for number, (place, points) in enumerate(losses.items()):
+        line = _line(names[place], points, model_style(place).colour, 2)
+        figure.add_trace(line, row=number // 2 + 1, col=number % 2 + 1)
     figure.update_xaxes(title_text=STEP_TITLE, row=lines)
     figure.update_xaxes(nticks=4)
-    figure.update_yaxes(title_text="loss (nats)", nticks=4, col=1)
+    figure.update_yaxes(nticks=4)
+    figure.update_yaxes(title_text="loss (nats)", col=1)
     return figure
 
 
-def _overlay(losses: dict[str, Series], best: str) -> go.Figure:
-    """All runs in one panel, in grey except for the best one."""
-    figure = go.Figure([_line(name, points, GREY, 1) for name, points in losses.items() if name != best])
-    figure.add_trace(_line(best, losses[best], VERMILION, 3))
-    figure.data[-1].update(name=f"lowest final loss: {shorten(best)}", showlegend=True)
-    set_layout(figure, HEIGHT, legend=True)
+def _overlay(losses: dict[int, Series], names: Sequence[str], best: int | None) -> go.Figure:
+    """All runs in one panel, in grey except for the best one, if there is one."""
+    figure = go.Figure([_line(names[place], points, GREY, 1) for place, points in losses.items() if place != best])
+    if best is not None:
+        figure.add_trace(_line(names[best], losses[best], model_style(best).colour, 3))
+        figure.data[-1].update(name=f"lowest final loss: {shorten(names[best])}", showlegend=True)
+    set_layout(figure, HEIGHT, legend=best is not None)
     figure.update_xaxes(title_text=STEP_TITLE)
     figure.update_yaxes(title_text="loss (nats)")
     return figure

@@ -1,11 +1,10 @@
 """A model's decoder as a small program with packed weights, which `assets/decoder.js` runs inside a page.
 
-The weights are stored in the order in which the inner loops read them, as floats of 24 bits.
+The weights are stored in the order in which the inner loops read them, as floats of 24 bits, compressed.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,13 +13,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.encoding import WrappedModel
 from vaescope.likelihoods.likelihood import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from vaescope.likelihoods.units import ItemUnits
 from vaescope.models import LatentModule
 from vaescope.nets.conv import ConvDecoder
 from vaescope.nets.convolution import Deconvolution
 from vaescope.nets.mlp import ACTIVATIONS, VectorDecoder
+from vaescope.reporting.assets import compressed_text
 
-MAX_CHARACTERS = 6_000_000  # of base64 in a page
+MAX_CHARACTERS = 6_000_000  # of base64, before compression
 
 
 # The operations from the output of a decoder to the mean of each likelihood.
@@ -55,7 +57,9 @@ class ExportedDecoder:
 
     def plain(self) -> dict[str, object]:
         """The JSON-compatible dictionary that `vaescope.decoder` in the page takes."""
-        return {**vars(self), "weights": base64.b64encode(self.weights).decode("ascii")}
+        # Bytes of equal weight next to each other compress better.
+        planes = np.frombuffer(self.weights, np.uint8).reshape(-1, 3).T
+        return {**vars(self), "weights": compressed_text(planes.tobytes())}
 
 
 def export_decoder(model: object) -> ExportedDecoder:
@@ -65,8 +69,9 @@ def export_decoder(model: object) -> ExportedDecoder:
         NotExported: The page cannot run the decoder, or its weights are too many or not finite.
     """
     if not isinstance(model, LatentModule):
-        # Only the `decode` of a LatentModule is known to be its decoder and its likelihood.
-        raise NotExported(f"The page can run models that vaescope builds, but not {type(model).__name__}.")
+        # Only for a LatentModule is `decode` certain to be the decoder followed by the likelihood.
+        name = model.name if isinstance(model, WrappedModel) else type(model).__name__
+        raise NotExported(f"The page can run the decoders of models that vaescope builds, but not that of {name}.")
     operations, shape = _decoder_operations(model.get_submodule("decoder"))
     likelihood = type(model.get_submodule("likelihood"))
     if likelihood not in MEANS:
@@ -75,9 +80,11 @@ def export_decoder(model: object) -> ExportedDecoder:
             f"{likelihood.__name__}."
         )
     operations += [_Operation(name) for name in MEANS[likelihood]]
+    if model.units is not None and model.units.standardise:
+        operations.append(_to_data_units(model.units, shape))
     condition, mask = model.decoder_condition_width, model.latent_mask
     first = operations[0].weights
-    # Masked latents have no weight.
+    # Masked latents have no effect.
     first["weight"] = first["weight"] * torch.cat([mask.new_ones(condition), mask])[:, None].to(first["weight"].dtype)
     tables, packed, count = [], [], 0
     for operation in operations:
@@ -137,7 +144,7 @@ def _layer_operation(layer: nn.Module) -> _Operation:
     if type(layer) is nn.Linear and layer.bias is not None:
         sizes = {"inputs": layer.in_features, "outputs": layer.out_features}
         return _Operation("linear", sizes, {"weight": layer.weight.T, "bias": layer.bias})
-    if type(layer) is Deconvolution:
+    if type(layer) is Deconvolution and layer.bias is not None:
         _, filters, kernel, _ = layer.weight.shape
         sizes = {"filters": filters, "kernel": kernel, "height": layer.size[0], "width": layer.size[1]}
         return _Operation("deconvolve", sizes, {"weight": layer.weight.permute(0, 2, 3, 1), "bias": layer.bias})
@@ -147,6 +154,13 @@ def _layer_operation(layer: nn.Module) -> _Operation:
     raise NotExported(f"The page cannot run the decoder's layer {layer}.")
 
 
+def _to_data_units(units: ItemUnits, shape: Sequence[int]) -> _Operation:
+    """Shift and scale of each number; the shift in two parts, as it may be large compared with the scale."""
+    shift, scale = (part.detach().float().expand(*shape).reshape(-1) for part in (units.shift, units.scale))
+    top = (shift.view(torch.int32) & ~0xFF).view(torch.float32)  # which `pack` keeps whole
+    return _Operation("affine", {}, {"scale": scale, "shift": top, "rest": shift - top})
+
+
 def _options(activation: nn.Module) -> str:
-    """What an activation was built with; `inplace` makes no difference to its values."""
+    """The arguments of an activation; `inplace` does not affect its values."""
     return activation.extra_repr().removesuffix("inplace=True").removesuffix(", ")

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from vaescope.diagnosis.subject import History
 from vaescope.reporting.style import round_value
+from vaescope.runs.probes import History
 
 MAX_POINTS = 500  # per line
 TRAIN, TEST = "train", "test"

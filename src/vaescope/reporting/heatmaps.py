@@ -9,19 +9,21 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import nn
 
+from vaescope.codes import Representation
 from vaescope.data import DataLike
-from vaescope.diagnosis.compare import MAX_LAYER_ITEMS, Comparison
+from vaescope.diagnosis.compare import Comparison
 from vaescope.encoding import layer_similarity
+from vaescope.regime import rate_by_position
+from vaescope.reporting.model_style import model_style
 from vaescope.reporting.plots import Plot
-from vaescope.reporting.style import BLACK, colour_bar, set_layout, shorten
+from vaescope.reporting.style import BLACK, SCALE, TEXT_SCALE, colour_bar, set_layout, shorten
 from vaescope.similarity import SimilarityMap
 
 CELL, MIN_CELL, MAX_HEIGHT, MIN_HEIGHT, MARGINS, LETTER = 34, 8, 900, 320, 140, 8  # pixels
-MAX_NAMED = 30  # rows or columns up to which every one has its name
-MAX_NUMBERED = 10  # columns up to which every cell has its number
+MAX_NAMED = 30  # maximum number of rows or columns with a name each
+MAX_NUMBERED = 10  # maximum number of columns with a number in every cell
 DECIMALS = 4
-# One hue from light to dark keeps the order for colour-blind readers and in print.
-LIGHTEST, DARKEST = "#F7FBFF", "#4292C6"
+MAX_OWN_LAYER_ITEMS = 500  # half of those of a comparison; the time grows with their square
 
 
 def heatmap(
@@ -39,7 +41,7 @@ def heatmap(
         matrix: The values; cells with NaN stay empty.
         rows: The names of the rows, from top to bottom.
         columns: The names of the columns.
-        of: What the values are, for the colour bar.
+        of: The title of the colour bar.
         largest: The value of the darkest colour; None means the largest value of the matrix.
         axes: The titles of the x axis and of the y axis.
     """
@@ -55,13 +57,13 @@ def heatmap(
             colorbar=colour_bar(of),
             hovertemplate=f"%{{y}}, %{{x}}: %{{z:.3f}} ({of})<extra></extra>",
             hoverongaps=False,
-            **(_numbers(values) if len(columns) <= MAX_NUMBERED else {"colorscale": "Blues"}),
+            **(_numbers(values) if len(columns) <= MAX_NUMBERED else {"colorscale": SCALE}),
         )
     )
     cell = min(CELL, max(MIN_CELL, MAX_HEIGHT // len(rows)))
     below = LETTER * max(len(shorten(name)) for name in columns)
     set_layout(figure, max(MIN_HEIGHT, cell * len(rows) + MARGINS + below), l=10, t=76, b=10)
-    # Slanted names would push the panel aside, and a standoff would put the title among the names.
+    # Slanted names would shift the panel, and a standoff would overlap the title with the names.
     upright = {"autotickangles": [0, 90], "title_standoff": None}
     figure.update_xaxes(title_text=axes[0], side="bottom", **upright, **_ticks(columns))
     # The first row at the top, as in a table.
@@ -71,8 +73,12 @@ def heatmap(
 
 def similarity_plot(found: Comparison) -> Plot:
     """The similarity of each pair of models."""
-    figure = heatmap(found.matrix, found.names, found.names, of=found.measure, axes=("model", "model"))
-    return Plot("Similarity of codes", f"{found.summary()}.", figure, found.pairs())
+    figure = heatmap(found.matrix, found.names, found.names, of=found.measure)
+    if len(found.names) <= MAX_NAMED:
+        marked = [model_style(place).tick(shorten(name)) for place, name in enumerate(found.names)]
+        figure.update_xaxes(ticktext=marked)
+        figure.update_yaxes(ticktext=marked)
+    return Plot("Similarity of codes", f"{found.extremes()}.", figure, found.pairs())
 
 
 def layer_plots(found: Comparison) -> tuple[Plot, ...]:
@@ -92,7 +98,31 @@ def map_plot(found: SimilarityMap) -> Plot:
     return Plot("Similarity", f"{found.summary()}.", figure, found.table())
 
 
-def own_layers_plot(model: nn.Module, data: DataLike, *, items: int = MAX_LAYER_ITEMS, seed: int = 0) -> Plot:
+def positions_plot(codes: Representation) -> Plot:
+    """A map of the rate of spatial codes: the sum over the channels at each position."""
+    rates = rate_by_position(codes).numpy()
+    # All dimensions but the last become rows.
+    channels = rates.reshape(len(rates), -1, rates.shape[-1])
+    total = channels.sum(0)
+    rows, columns = ([str(number) for number in range(count)] for count in total.shape)
+    figure = heatmap(total, rows, columns, of="nats", largest=None, axes=("column", "row"))
+    sentence = (
+        f"KL divergence from the prior, summed over {len(rates)} channels: {total.mean():.3g} nats at a position on "
+        f"average, from {total.min():.3g} to {total.max():.3g}."
+    )
+    table = [
+        {
+            "row": row,
+            "column": column,
+            "rate": rate,
+            **{f"channel_{n}": one[row, column] for n, one in enumerate(channels)},
+        }
+        for (row, column), rate in np.ndenumerate(total)
+    ]
+    return Plot("Rate by position", sentence, figure, table)
+
+
+def own_layers_plot(model: nn.Module, data: DataLike, *, items: int = MAX_OWN_LAYER_ITEMS, seed: int = 0) -> Plot:
     """Pairwise CKA between the layers of one model, on at most `items` items."""
     found = layer_similarity(model, data=data, items=items, seed=seed)
     figure = heatmap(found.matrix, found.rows, found.columns, of="CKA", axes=("layer", "layer"))
@@ -116,8 +146,7 @@ def _extremes(found: SimilarityMap) -> str:
 def _numbers(values: Float[np.ndarray, "rows columns"]) -> dict[str, object]:
     """The options that print each value into its cell."""
     texts = [["" if np.isnan(value) else _short_number(value) for value in row] for row in values.tolist()]
-    # Black text must stay readable on the darkest colour.
-    return {"text": texts, "texttemplate": "%{text}", "textfont": {"color": BLACK}, "colorscale": [LIGHTEST, DARKEST]}
+    return {"text": texts, "texttemplate": "%{text}", "textfont": {"color": BLACK}, "colorscale": TEXT_SCALE}
 
 
 def _short_number(value: float) -> str:

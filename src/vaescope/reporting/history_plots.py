@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from vaescope.diagnosis.subject import History
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
+from vaescope.regime import VariableTypes
 from vaescope.reporting.downsample import (
     SPLIT_NAMES,
     TEST,
@@ -25,6 +25,7 @@ from vaescope.reporting.plots import Plot
 from vaescope.reporting.style import (
     BLACK,
     BLUE,
+    MARK_SCALE,
     TYPE_STYLES,
     VERMILION,
     axis_scale,
@@ -34,12 +35,14 @@ from vaescope.reporting.style import (
     set_layout,
     type_label,
 )
+from vaescope.runs.probes import PROBE, History, probes_of
+from vaescope.runs.type_counts import FINAL
 
 PANEL, MARGINS, HEIGHT = 170, 100, 380  # pixels
 MAX_LARGE_MARKERS = 40  # points above which markers are small
 MAX_TITLE_LENGTH = 22  # characters of an axis title that fit next to a panel
 STEP_TITLE = "training step"
-PROBE = "probe"
+FINAL_MARKER = 16  # pixels
 SPLIT_STYLES: dict[str, dict[str, object]] = {
     TRAIN: {"mode": "lines", "line": {"color": BLUE, "width": 2}},
     TEST: {
@@ -53,6 +56,24 @@ NOT_TERMS = ("step", "split", "member")
 WITHOUT_UNIT = ("gradient_norm", "off_diagonal", "diagonal", "divergence")
 
 Lines = dict[tuple[str, str], Series]
+
+
+class _TypePoint(NamedTuple):
+    """The number of latents of each type, in the order of `VARIABLE_TYPES`, at a probe or in the final diagnosis."""
+
+    step: int
+    counted: str
+    counts: tuple[int, ...]
+
+    @property
+    def by_type(self) -> dict[str, int]:
+        """The counts by the name of the type."""
+        return dict(zip(VARIABLE_TYPES, self.counts, strict=True))
+
+    @property
+    def words(self) -> str:
+        """The counts as '3 active, 0 mixed, 7 passive'."""
+        return ", ".join(f"{count} {kind}" for kind, count in self.by_type.items())
 
 
 class RatePoint(NamedTuple):
@@ -116,7 +137,7 @@ def rate_distortion_plot(history: History) -> Plot | None:
             mode="lines+markers",
             name="during training",
             line={"color": "#b0b0b0", "width": 1},
-            marker={"size": 7, "color": steps, "colorscale": "Cividis", "colorbar": colour_bar(STEP_TITLE)},
+            marker={"size": 7, "color": steps, "colorscale": MARK_SCALE, "colorbar": colour_bar(STEP_TITLE)},
             hovertemplate=f"step %{{customdata}}, {SPLIT_NAMES[split]}<br>{axes}",
         )
     )
@@ -144,39 +165,78 @@ def rate_distortion_plot(history: History) -> Plot | None:
     return Plot("Rate and distortion", sentence, figure, [{"split": where, **p._asdict()} for where, p in points])
 
 
-def types_over_training_plot(history: History) -> Plot | None:
-    """The number of active, mixed and passive latents at each probe; None for fewer than two probes."""
-    probes = [row for row in history if row["split"] == PROBE and all(kind in row for kind in VARIABLE_TYPES)]
-    if len(probes) < 2:
+def types_over_training_plot(history: History, final: VariableTypes | None = None) -> Plot | None:
+    """The number of active, mixed and passive latents at each probe; None if they are known at fewer than two steps.
+
+    Args:
+        history: The rows of the history; a probe reads a few items.
+        final: The types of the trained model over more items, where every line ends.
+    """
+    points = [_TypePoint(row["step"], PROBE, _counts(row)) for row in probes_of(history)]
+    probes = len(points)
+    if final is not None and history:
+        points.append(_TypePoint(max(row["step"] for row in history), FINAL, _counts(final.counts)))
+    if len({point.step for point in points}) < 2:
         return None
-    changed = [after for before, after in pairwise(probes) if _counts(before) != _counts(after)]
-    shown = [probes[0], *changed]
-    if probes[-1] is not shown[-1]:
-        shown.append(probes[-1])
-    shown = [shown[place] for place in downsample(*([row[kind] for row in shown] for kind in VARIABLE_TYPES))]
+    shown = [points[place] for place in downsample(*zip(*(point.counts for point in points), strict=True))]
+    ending = "" if final is None else f"final diagnosis, over {final.statistics.count:,} items"
     figure = go.Figure()
     set_layout(figure, HEIGHT, legend=True)
-    for kind in VARIABLE_TYPES:
+    for place, kind in enumerate(VARIABLE_TYPES):
         style = TYPE_STYLES[kind]
         figure.add_scatter(
-            x=[row["step"] for row in shown],
-            y=[row[kind] for row in shown],
+            x=[point.step for point in shown],
+            y=[point.counts[place] for point in shown],
             name=type_label(kind),
-            stackgroup="types",
-            line={"color": style.colour, "width": 2, "dash": style.dash, "shape": "hv"},
-            fillpattern=style.fill(),
-            hovertemplate=f"step %{{x}}: %{{y}} {kind}<extra></extra>",
+            mode="lines+markers",
+            cliponaxis=False,
+            line={"color": style.colour, "width": 2, "dash": style.dash},
+            marker={
+                "color": style.colour,
+                "symbol": style.symbol,
+                "size": [FINAL_MARKER if point.counted == FINAL else _marker_size(len(shown)) for point in shown],
+            },
+            customdata=[ending if point.counted == FINAL else PROBE for point in shown],
+            hovertemplate=f"step %{{x}}: %{{y}} {kind} (%{{customdata}})<extra></extra>",
+        )
+    if final is not None:
+        figure.add_annotation(
+            x=points[-1].step,
+            y=max(points[-1].counts),
+            text="final",
+            showarrow=False,
+            xanchor="right",
+            yanchor="bottom",
+            yshift=FINAL_MARKER / 2,
         )
     figure.update_xaxes(title_text=STEP_TITLE)
     figure.update_yaxes(title_text="number of latents", rangemode="tozero", tickformat="d", nticks=8)
-    first, last = (", ".join(f"{row[kind]} {kind}" for kind in VARIABLE_TYPES) for row in (probes[0], probes[-1]))
-    state = "the counts never changed"
-    if changed:
-        moving = changed[-1] is probes[-1]
-        state = "still changing at the last check" if moving else f"unchanged since step {changed[-1]['step']}"
-    sentence = f"Step {probes[0]['step']}: {first}. Step {probes[-1]['step']}: {last}; {state}."
-    rows = [{"step": row["step"], **{kind: row[kind] for kind in VARIABLE_TYPES}} for row in shown]
-    return Plot("Types over training", sentence, figure, rows)
+    rows = [{"step": point.step, "counted": point.counted, **point.by_type} for point in shown]
+    return Plot("Types over training", _types_sentence(points[:probes], final), figure, rows)
+
+
+def _types_sentence(probes: Sequence[_TypePoint], final: VariableTypes | None) -> str:
+    """The first and the last counts, and whether they were still changing."""
+    parts = []
+    if probes:
+        parts.append(f"Probe at step {probes[0].step}: {probes[0].words}")
+    if len(probes) > 1:
+        changed = [after for before, after in pairwise(probes) if before.counts != after.counts]
+        state = "the counts never changed"
+        if changed:
+            moving = changed[-1] is probes[-1]
+            state = "still changing at the last probe" if moving else f"unchanged since step {changed[-1].step}"
+        parts.append(f"Probe at step {probes[-1].step}: {probes[-1].words}; {state}")
+    if final is not None:
+        end = _TypePoint(0, FINAL, _counts(final.counts))
+        parts.append(f"Final diagnosis over {final.statistics.count:,} items: {end.words}")
+    if final is not None and probes and probes[-1].counts != _counts(final.counts):
+        parts.append("A probe reads fewer items, so that its counts may differ")
+    return f"{'. '.join(parts)}."
+
+
+def _marker_size(points: int) -> int:
+    return 8 if points <= MAX_LARGE_MARKERS else 3
 
 
 def _lines(history: History) -> Lines:
@@ -200,7 +260,7 @@ def _counts(probe: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _course(lines: Lines, history: History) -> str:
-    """Where the loss began and ended, and how many values could not be drawn."""
+    """The first and last loss, and how many values could not be drawn."""
     parts = [
         f"from {lines['loss', split].values[0]:.4g} to {lines['loss', split].values[-1]:.4g} nats on {items}"
         for split, items in SPLIT_NAMES.items()

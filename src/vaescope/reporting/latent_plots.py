@@ -20,7 +20,7 @@ from vaescope.reporting.style import TYPE_STYLES, plural, set_layout, type_label
 
 BINS = 40
 PANEL, MARGINS = 170, 96  # pixels
-MAX_SEPARATE = 32  # latents up to which each has its own bars
+MAX_SEPARATE = 32  # maximum number of latents with separate bars
 OPACITIES = (1.0, 0.6)
 DECIMALS = 4
 LATENT = "latent"
@@ -88,7 +88,7 @@ def correlation_plot(codes: Representation, types: VariableTypes) -> Plot | None
     names = [f"{latent} {TYPE_STYLES[types.types[latent]].sign}" for latent in order]
     figure = heatmap(matrix, names, names, of="|correlation|", axes=("latent and type", "latent and type"))
     if figure.layout.xaxis.ticktext:
-        # On a phone, numbers and signs in one line would run together.
+        # On a phone, numbers and signs in one line would overlap.
         figure.update_xaxes(ticktext=[name.replace(" ", "<br>") for name in names])
     one, other, most = _strongest(matrix, order)
     signs = ", ".join(type_label(kind) for kind in VARIABLE_TYPES if kind in types.types)
@@ -103,7 +103,7 @@ def information_plot(codes: Representation) -> Plot | None:
     if codes.latents < 2:
         return None
     matrix = information.mutual_information_matrix(information.discretise(codes.mean)).cpu().numpy()
-    # The entropies on the diagonal would outshine all pairs.
+    # The entropies on the diagonal are much larger than all pairs.
     np.fill_diagonal(matrix, np.nan)
     latents = list(range(codes.latents))
     names = [str(latent) for latent in latents]

@@ -15,7 +15,7 @@ from vaescope.sizing.axes import LATENTS
 
 PANEL, MARGINS = 250, 110  # pixels
 MAX_TICKS = 8
-# Gap -> the names of its two terms, and what they measure.
+# Gap -> the names of its two terms, and their axis title.
 TERMS = {
     "trace": ("Tr Var[Z]", "Tr Var[M]", "trace of the covariance"),
     "dimension": ("dimension of Z", "dimension of M", "intrinsic dimension"),
@@ -45,7 +45,7 @@ def fondue_plot(found: Fondue) -> Plot:
         shade = {"fill": "tonexty", "fillcolor": GREEN_SHADE}
         figure.add_scatter(y=lows, name="range over seeds", **shade, **edge, row=last, col=1)
     _add_line(figure, last, values, [row["gap"] for row in curve], "gap", GREEN, "diamond")
-    # The axis title names it, and a fourth entry would cover the label of the answer on a phone.
+    # The axis title names it, and a fourth legend entry would cover the label of the answer on a phone.
     figure.update_traces(selector={"name": "gap"}, showlegend=False)
     title = f"{first} − {second}" if found.gap in TERMS else f"gap ({found.gap})"
     figure.update_yaxes(title_text=title, row=last)
@@ -126,7 +126,7 @@ def _add_level(figure: go.Figure, value: float, text: str, row: int, side: str) 
 
 
 def _mark_answer(figure: go.Figure, found: Fondue, values: Sequence[float]) -> None:
-    """Mark the answer, and its interval as a band, as far as the axis can show them."""
+    """Mark the answer, and its interval as a band, within the range of the axis."""
     over_latents = found.over == LATENTS
     value = found.latents if over_latents else found.mean
     if value <= 0 and not over_latents:

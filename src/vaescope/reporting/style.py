@@ -16,12 +16,36 @@ GREEN_SHADE, BLUE_SHADE = "rgba(0, 158, 115, 0.2)", "rgba(0, 114, 178, 0.12)"
 # The two cycles have coprime lengths, so few groups share both colour and symbol.
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, BLACK)
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
-TEXT, GRID = "#1a1a1a", "#e5e5e5"
+TEXT, GRID, AXIS, PAPER = "#1a1a1a", "#e5e5e5", "#b0b0b0", "#ffffff"
+# One hue from light to dark keeps the order for colour-blind readers and in print; black text is readable on DEEP.
+LIGHTEST, DEEP, DARKEST = "#F7FBFF", "#4292C6", "#08306B"
+SCALE = ((0.0, LIGHTEST), (0.5, DEEP), (1.0, DARKEST))  # of areas
+TEXT_SCALE = ((0.0, LIGHTEST), (1.0, DEEP))  # of areas with text
+MARK_SCALE = ((0.0, "#9ECAE1"), (1.0, DARKEST))  # of marks on paper
+# Colour of a figure -> the colour that replaces it on a dark page, in any notation that figures use.
+DARK_COLOURS = {
+    BLUE: "#56B4E9",
+    VERMILION: "#FF9A4A",
+    GREEN: "#3FCF9F",
+    PURPLE: "#E09CC0",
+    BLACK: "#FFFFFF",
+    GREY: "#A3A3A3",
+    TEXT: "#E8EAED",
+    GRID: "#33383D",
+    AXIS: "#767B80",
+    PAPER: "#15181B",
+    GREEN_SHADE: "rgba(63, 207, 159, 0.25)",
+    BLUE_SHADE: "rgba(86, 180, 233, 0.18)",
+    LIGHTEST: "#1B2733",
+    DEEP: "#2F6EA8",
+    DARKEST: "#CFE6F8",
+    MARK_SCALE[0][1]: "#2B5D8C",
+}
 FONT_SIZE = 14  # pixels
 FONT = {"family": "system-ui, sans-serif", "size": FONT_SIZE, "color": TEXT}
 LOG_DECADES = 3  # range of positive values above which an axis is logarithmic
 SIGNIFICANT_DIGITS = 6
-MAX_LABEL_LENGTH = 26  # characters that fit on a phone
+MAX_LABEL_LENGTH = 26  # maximum number of characters on a phone
 
 
 @dataclass(frozen=True)
@@ -36,7 +60,7 @@ class TypeStyle:
 
     def fill(self) -> dict[str, object]:
         """The pattern of bars and areas."""
-        return {"shape": self.pattern, "fgcolor": self.colour, "bgcolor": "#ffffff", "size": 7}
+        return {"shape": self.pattern, "fgcolor": self.colour, "bgcolor": PAPER, "size": 7}
 
 
 TYPE_STYLES = {
@@ -58,6 +82,8 @@ def set_layout(figure: go.Figure, height: int, *, legend: bool = False, **margin
         height=height,
         autosize=True,
         font=FONT,
+        paper_bgcolor=PAPER,
+        plot_bgcolor=PAPER,
         margin={"l": 64, "r": 16, "t": 48 if legend else 28, "b": 48, **margins},
         showlegend=legend,
         legend={"orientation": "h", "traceorder": "normal", "x": 0, "y": 1, "xanchor": "left", "yanchor": "top"},
@@ -65,7 +91,7 @@ def set_layout(figure: go.Figure, height: int, *, legend: bool = False, **margin
         legend_yref="container",
         hoverlabel={"font": {"size": FONT_SIZE}, "namelength": -1},
     )
-    lines = {"gridcolor": GRID, "zerolinecolor": "#b0b0b0", "linecolor": GREY, "automargin": True}
+    lines = {"gridcolor": GRID, "zerolinecolor": AXIS, "linecolor": GREY, "automargin": True}
     figure.update_yaxes(**lines, title_standoff=8, title_font_size=FONT_SIZE)
     figure.update_xaxes(**lines, title_standoff=10, title_font_size=FONT_SIZE)
 
@@ -79,7 +105,7 @@ def axis_scale(values: Iterable[float]) -> dict[str, object]:
 
 
 def colour_bar(title: str) -> dict[str, object]:
-    """A horizontal colour bar above the panel, where it takes no width from it."""
+    """A horizontal colour bar above the panel, so that the panel keeps its width."""
     return {
         "title": {"text": title, "side": "top", "font": {"size": FONT_SIZE}},
         "orientation": "h",

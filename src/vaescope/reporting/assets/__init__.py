@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from functools import cache
 from importlib.resources import files
 
@@ -13,6 +15,11 @@ from vaescope.markup import Markup
 def asset(name: str) -> str:
     """The text of a style or script."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def compressed_text(content: bytes) -> str:
+    """Bytes as compressed text, which `inflate.js` unpacks; the same text for the same bytes."""
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
 
 
 def render(template: str, **values: object) -> Markup:

@@ -1,15 +1,15 @@
-// Runs the program that reporting/decoder.py exports: vaescope.decoder(table).decode(z, condition).
+// Runs the program that reporting/decoder.py exports: (await vaescope.decoder(table)).decode(z, condition).
 (function () {
   "use strict";
   window.vaescope = window.vaescope || {};
 
-  // The upper three bytes of every float32, lowest first.
-  function unpack(text) {
-    const bytes = atob(text);
-    const values = new Float32Array(bytes.length / 3);
+  // The upper three bytes of every float32: first all lowest ones, then all middle ones, then all highest ones.
+  function unpack(bytes) {
+    const count = bytes.length / 3;
+    const values = new Float32Array(count);
     const bits = new Uint32Array(values.buffer);
-    for (let index = 0, at = 0; index < bits.length; index += 1, at += 3) {
-      bits[index] = (bytes.charCodeAt(at) << 8) | (bytes.charCodeAt(at + 1) << 16) | (bytes.charCodeAt(at + 2) << 24);
+    for (let index = 0; index < count; index += 1) {
+      bits[index] = (bytes[index] << 8) | (bytes[index + count] << 16) | (bytes[index + 2 * count] << 24);
     }
     return values;
   }
@@ -126,7 +126,19 @@
     return { values, shape: given.shape, run };
   }
 
-  const operations = { linear, reshape, deconvolve, channels_first: channelsFirst };
+  // From standardised numbers to the units of the data.
+  function affine(operation, weights, given) {
+    const { scale, shift, rest } = operation;
+    const values = Float64Array.from(given.values);
+    function run() {
+      for (let index = 0; index < values.length; index += 1) {
+        values[index] = weights[shift + index] + (weights[rest + index] + weights[scale + index] * given.values[index]);
+      }
+    }
+    return { values, shape: given.shape, run };
+  }
+
+  const operations = { linear, reshape, deconvolve, affine, channels_first: channelsFirst };
   for (const name of Object.keys(activations)) operations[name] = activation;
 
   function checkLength(name, values, wanted) {
@@ -136,9 +148,9 @@
 
   // `decode` returns the item's values in the order channels, height, width. It allocates nothing: the next call
   // overwrites the returned array.
-  vaescope.decoder = function (table) {
+  vaescope.decoder = async function (table) {
     const { inputs, condition: width, shape } = table;
-    const weights = unpack(table.weights);
+    const weights = unpack(await vaescope.inflate(table.weights));
     const start = new Float32Array(width + inputs);
     const steps = [];
     let last = { values: start, shape: [start.length] };

@@ -3,78 +3,22 @@
   "use strict";
   const vaescope = (window.vaescope = window.vaescope || {});
 
-  function sides(shape) {
-    // Images keep their size; vectors are plotted at this size.
-    return shape.length === 3 ? { width: shape[2], height: shape[1] } : { width: 640, height: 320 };
-  }
-
-  function paintImage(context, values, shape) {
-    const [channels, height, width] = shape;
-    const image = context.createImageData(width, height);
-    const plane = height * width;
-    for (let pixel = 0; pixel < plane; pixel += 1) {
-      for (let part = 0; part < 3; part += 1) {
-        const value = values[pixel + (channels === 3 ? part * plane : 0)];
-        // The array clamps to 0..255 and rounds.
-        image.data[4 * pixel + part] = 255 * value;
-      }
-      image.data[4 * pixel + 3] = 255;
-    }
-    context.putImageData(image, 0, 0);
-  }
-
-  function paintVector(context, values, example, limits) {
-    const { width, height } = context.canvas;
-    const margin = 24;
-    const across = (place) => margin + (place + 0.5) * ((width - 2 * margin) / values.length);
-    const up = (value) => height - margin - ((value - limits.low) / (limits.high - limits.low)) * (height - 2 * margin);
-    context.clearRect(0, 0, width, height);
-    context.strokeStyle = "#b0b0b0";
-    context.beginPath();
-    context.moveTo(margin, up(0));
-    context.lineTo(width - margin, up(0));
-    context.stroke();
-    if (values.length <= 24) {
-      const thick = (0.35 * (width - 2 * margin)) / values.length;
-      context.fillStyle = "#c8c8c8";
-      example.forEach((value, place) => context.fillRect(across(place) - thick, up(Math.max(value, 0)), thick, Math.abs(up(value) - up(0))));
-      context.fillStyle = "#0072B2";
-      values.forEach((value, place) => context.fillRect(across(place), up(Math.max(value, 0)), thick, Math.abs(up(value) - up(0))));
-      return;
-    }
-    for (const [line, colour] of [[example, "#b0b0b0"], [values, "#0072B2"]]) {
-      context.strokeStyle = colour;
-      context.lineWidth = 2;
-      context.beginPath();
-      line.forEach((value, place) => context.lineTo(across(place), up(value)));
-      context.stroke();
-    }
-  }
-
-  function limitsOf(items) {
-    const all = items.flat();
-    const low = Math.min(0, ...all);
-    const high = Math.max(0, ...all);
-    const room = 0.15 * (high - low) || 1;
-    return { low: low - room, high: high + room };
-  }
-
-  function start(section, data) {
-    const decoder = vaescope.decoder(data.decoder);
+  async function start(section, data) {
+    const decoder = await vaescope.decoder(data.decoder);
     const shape = decoder.shape;
     const canvas = section.querySelector("canvas.decoded");
-    Object.assign(canvas, sides(shape));
+    Object.assign(canvas, vaescope.paint.sides(shape));
     const context = canvas.getContext("2d");
     const sliders = [...section.querySelectorAll("input[data-latent]")];
     const label = section.querySelector("select.label");
     const said = section.querySelector(".said");
-    const limits = data.items ? limitsOf(data.items) : null;
-    const state = { code: [], condition: [], begun: null, example: 0, drawn: 0, decoded: null };
+    const limits = data.items ? vaescope.paint.limitsOf(data.items) : null;
+    const state = { code: [], condition: [], begun: null, words: "", example: 0, drawn: 0, decoded: null };
 
     function paint() {
       state.decoded = decoder.decode(state.code, state.condition);
-      if (shape.length === 3) paintImage(context, state.decoded, shape);
-      else paintVector(context, [...state.decoded], data.items[state.example], limits);
+      if (shape.length === 3) vaescope.paint.image(context, state.decoded, shape);
+      else vaescope.paint.vector(context, [...state.decoded], state.example === null ? [] : data.items[state.example], limits);
     }
 
     function showSliders() {
@@ -91,6 +35,7 @@
 
     function begin(from, words) {
       state.begun = from;
+      state.words = words;
       state.code = [...from.code];
       state.condition = [...from.condition];
       said.textContent = words;
@@ -100,11 +45,7 @@
 
     function beginExample(number) {
       state.example = number;
-      for (const button of section.querySelectorAll("button.start")) {
-        const chosen = Number(button.dataset.start) === number;
-        button.setAttribute("aria-pressed", String(chosen));
-        if (chosen) section.querySelector(".original").replaceChildren(button.firstElementChild.cloneNode(true));
-      }
+      vaescope.paint.original(section, number);
       begin(data.examples[number], "");
     }
 
@@ -137,11 +78,14 @@
     const draw = section.querySelector("button.draw");
     if (draw) {
       draw.addEventListener("click", () => {
+        // A draw is the code of no item.
+        state.example = null;
+        vaescope.paint.original(section, null);
         begin(data.draws[state.drawn % data.draws.length], `Draw ${(state.drawn % data.draws.length) + 1} from the prior.`);
         state.drawn += 1;
       });
     }
-    section.querySelector("button.reset").addEventListener("click", () => begin(state.begun, "Reset."));
+    section.querySelector("button.reset").addEventListener("click", () => begin(state.begun, state.words));
     section.querySelector("button.copy").addEventListener("click", copy);
     beginExample(0);
     vaescope.live = state;
@@ -149,6 +93,10 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const section = document.getElementById("live");
-    if (section) start(section, JSON.parse(document.getElementById("live-data").textContent));
+    if (!section) return;
+    start(section, JSON.parse(document.getElementById("live-data").textContent)).catch((error) => {
+      section.querySelector(".said").textContent = error.message;
+      throw error;
+    });
   });
 })();
