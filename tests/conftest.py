@@ -1,28 +1,50 @@
-"""Shapes and types are checked in the packages that only compute, and slow files are marked.
+"""Checks shapes and types in the computing packages, and marks slow files. The other
 
-The other packages take input from people, and tests of those check their own errors for wrong types.
+packages take user input; their tests check their own errors for wrong types.
 """
 
+import os
+import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import jaxtyping
 import pytest
+import torch
 from jaxtyping import install_import_hook
 
 COMPUTING = ("numerics", "nets", "posteriors", "priors", "likelihoods")
 
-install_import_hook([f"vaescope.{package}" for package in COMPUTING], "beartype.beartype")
+# A shell starts background jobs with interrupts ignored, and their processes inherit that: commands that tests
+# interrupt would train without end.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Attacks limit memory, file sizes and time by calls that Windows does not have.
-collect_ignore = ["attack"] if sys.platform == "win32" else []
+# Tests write thousands of small files, and waiting for the disk takes longer than writing them. That files are synced,
+# and in which order, is tested in test_written_files.py and runs/test_journal.py.
+os.fsync = lambda descriptor: None
+
+# They limit memory, file sizes and time, and fork processes, by calls that Windows does not have.
+collect_ignore = ["attack", "runs/test_kill.py"] if sys.platform == "win32" else []
+
+# Packages whose models are tested in a separate environment: `make test-integrations`.
+REAL_PACKAGES = ("pythae", "diffusers", "scvi", "mlflow", "tensorboard", "wandb")
+if any(find_spec(package) is None for package in REAL_PACKAGES):
+    collect_ignore.append("integrations_real")
+    # No type checks there: beartype draws Python's random numbers, and those tests compare their state.
+    install_import_hook([f"vaescope.{package}" for package in COMPUTING], "beartype.beartype")
 
 # Folders and files that train real models, start processes or open a browser: `make test-fast` leaves them out.
 SLOW = (
     "attack",
     "cli",
     "compatibility",
+    "factories/test_factory_runs.py",
+    "factories/test_factory_sizes.py",
     "family",
     "integrations",
+    "integrations_real",
     "models/test_gradient_origin.py",
     "models/test_trained_models.py",
     "regime/test_beta_sweep.py",
@@ -35,6 +57,8 @@ SLOW = (
     "test_bad_settings.py",
     "test_docs.py",
     "test_import_cost.py",
+    "test_plain_example.py",
+    "test_report_example.py",
     "theorems",
     "training/test_ensemble.py",
     "training/test_monitor.py",
@@ -47,5 +71,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
         if path.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
-    # Slow files first, so that no worker begins a long one while the others have run out of work.
+    # Slow files first, so that no worker starts a long file when the others are done.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Weights that a test or its fixtures draw do not depend on the tests before it.
+
+    Slow tests call the same functions with the same shapes thousands of times: their checks would take half the time.
+    """
+    torch.manual_seed(0)
+    jaxtyping.config.update("jaxtyping_disable", item.get_closest_marker("slow") is not None)

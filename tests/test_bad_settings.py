@@ -1,6 +1,6 @@
 """Every plausible mistake in the settings of a fit raises the right error with one sentence, and writes nothing.
 
-The cases run in a process of their own, where types are not checked on entry, as for a user.
+The cases run in a separate process without runtime type checks, as for a user.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ for name, code in json.load(sys.stdin).items():
 print(json.dumps(results))
 """
 
-# What is asked, the class of the error, and what its message names.
+# The call, the class of the error, and the key words of its message.
 CASES = {
     "zero latents": ("fit_with(latents=0)", "LatentError", "between 1 and 8 ... got 0"),
     "negative latents": ("fit_with(latents=-1)", "LatentError", "between 1 and 8 ... got -1"),
@@ -57,7 +57,7 @@ CASES = {
     "latents as a float": ("fit_with(latents=2.0)", "LatentError", "whole number between 1 and 8 ... got 2.0"),
     "latents as a bool": ("fit_with(latents=True)", "LatentError", "whole number ... got True"),
     "latents as a string": ("fit_with(latents='2')", "LatentError", "whole number ... got '2'"),
-    "latents as None": ("fit_with(latents=None)", "LatentError", "whole number ... got None"),
+    "latents as a list": ("fit_with(latents=[2])", "LatentError", "whole number ... got [2]"),
     "negative beta": ("fit_with(objective=Beta(-1.0))", "ConfigurationError", "beta ... at least 0 ... got -1"),
     "beta is NaN": ("fit_with(objective=Beta(float('nan')))", "ConfigurationError", "beta ... finite ... nan"),
     "infinite beta": ("fit_with(objective=Beta(float('inf')))", "ConfigurationError", "beta ... finite ... inf"),

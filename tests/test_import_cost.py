@@ -17,7 +17,7 @@ SOURCES = str(Path(vaescope.__file__).parents[1])
 
 
 def run(code: str, folder: Path | None = None) -> str:
-    """The last line that a fresh interpreter prints."""
+    """The last line printed by a new interpreter."""
     path = os.pathsep.join(filter(None, [SOURCES, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -32,7 +32,7 @@ def run(code: str, folder: Path | None = None) -> str:
 
 
 def loaded_after(code: str, folder: Path | None = None) -> set[str]:
-    """The top-level packages that are loaded once the code has run."""
+    """The top-level packages that are loaded after running the code."""
     names = "import sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     return set(json.loads(run(f"{code}\n{names}", folder)))
 

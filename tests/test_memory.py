@@ -1,4 +1,4 @@
-"""Memory is compared with what is needed before anything is allocated, and an error has both numbers."""
+"""Available memory is compared with the need before allocation; the error has both numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vaescope.memory import available_memory, check_memory, memory_shortage
 GIGABYTE = 10**9
 
 
-def test_the_error_has_what_is_needed_what_is_there_and_the_remedy() -> None:
+def test_the_error_has_the_need_the_available_memory_and_the_remedy() -> None:
     check_memory("a model", 2 * GIGABYTE, "Choose another.", 2 * GIGABYTE)
     with pytest.raises(ConfigurationError, match=r"a model .* 2\.5 GB .* 2\.0 GB .* Choose another\."):
         check_memory("a model", 2.5 * GIGABYTE, "Choose another.", 2 * GIGABYTE)
 
 
-def test_memory_is_the_least_of_what_system_container_and_process_leave(
+def test_available_memory_is_the_minimum_over_system_container_and_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system, container = tmp_path / "meminfo", tmp_path / "memory.max"
@@ -36,7 +36,7 @@ def test_memory_is_the_least_of_what_system_container_and_process_leave(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
-def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_the_process_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, 0))
@@ -45,7 +45,7 @@ def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < available_memory() < math.inf
 
 
-def test_an_allocation_that_fails_becomes_a_sentence_and_other_errors_stay() -> None:
+def test_a_failed_allocation_becomes_one_sentence_and_other_errors_pass() -> None:
     for failure in (MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12 bytes")):
         said = pytest.raises(ConfigurationError, match=r"the steps must fit into memory.* Use less\.")
         with said, memory_shortage("the steps", "Use less."):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import vaescope as vs
+from vaescope.codes import read_codes
+from vaescope.data.arrays import from_array
 from vaescope.diagnosis.cards import Card
 from vaescope.markup import Markup
 from vaescope.notebook import register_view, render_view
@@ -20,7 +25,7 @@ NET = {"name": "mlp", "encoder_widths": [16], "decoder_widths": [16]}
 
 
 def results() -> list[type[Any]]:
-    """Every frozen class of ours with a summary and rows."""
+    """Every frozen class of the package with a summary and rows."""
     found = {}
     for module in pkgutil.walk_packages(vs.__path__, "vaescope."):
         if module.name.startswith(("vaescope.integrations", "vaescope.cli")):
@@ -50,7 +55,59 @@ def test_a_run_shows_its_settings_and_its_history(run: vs.Run) -> None:
     shown = run._repr_html_()
     assert run.id in shown
     assert "<td>digits</td>" in shown
-    assert "plotly" in shown
+    assert "vaescope-figure" in shown
+
+
+def test_figures_bring_the_library_and_ask_for_nothing(run: vs.Run) -> None:
+    shown = run._repr_html_()
+    assert not re.search(r"""<(script|link|iframe|img)[^>]* (src|href)=|https?://|cdn\.""", shown)
+    assert shown.count("DecompressionStream") == 2
+    assert "PACKED_LIBRARY" not in shown
+    assert len(shown) < 1_000_000
+
+
+def test_stores_data_codes_and_histories_have_tables_and_pictures(run: vs.Run) -> None:
+    store = vs.Store(run.path.parent)._repr_html_()
+    assert store is not None
+    assert run.id in store
+    assert "<svg" in store
+    assert "0 runs in" in (vs.Store(run.path / "nothing")._repr_html_() or "")
+    data = vs.open_dataset("digits")
+    shown = data._repr_html_() or ""
+    assert "items: 1,797; shape: 1 x 8 x 8" in shown
+    assert shown.count("<img") == 10
+    assert (data.draw(4)._repr_html_() or "").count("<img") == 4
+    codes = vs.encode(run, data)
+    shown = codes._repr_html_() or ""
+    assert "1,797 items, 3 latents" in shown
+    assert shown.count('class="picture histogram"') == 3
+    history = run.history._repr_html_() or ""
+    assert "vaescope-figure" in history
+    assert f"History of {len(run.history)} rows" in history
+    assert run.history == list(run.history)
+
+
+def test_codes_that_cannot_be_diagnosed_say_why() -> None:
+    mean = torch.zeros(5, 2)
+    shown = vs.Representation(mean, mean - 1, mean)._repr_html_() or ""
+    assert "5 items, 2 latents" in shown
+    assert "variance" in shown
+
+
+def test_metrics_name_the_factors_of_codes(tmp_path: Path) -> None:
+    factors = np.stack([np.arange(60) % 3, np.arange(60) % 4], 1)
+    mean = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    codes = vs.Representation(
+        mean, torch.full_like(mean, 0.1), mean, torch.from_numpy(factors), factor_names=("a", "b")
+    )
+    assert vs.metrics.mig(codes).factors == ("a", "b")
+    assert vs.metrics.mig(codes, names=["c", "d"]).factors == ("c", "d")
+    codes.save(tmp_path / "codes.npz")
+    assert vs.Representation.load(tmp_path / "codes.npz").factor_names == ("a", "b")
+    assert read_codes(tmp_path / "codes.npz").factor_names == ("a", "b")
+    data = from_array(np.random.default_rng(0).random((60, 5)), factors=factors, factor_names=("a", "b"))
+    encoded = vs.encode(lambda x: (x[:, :2], torch.ones_like(x[:, :2])), data)
+    assert encoded.factor_names == ("a", "b")
 
 
 def test_a_diagnosis_shows_its_cards_and_its_latents(run: vs.Run) -> None:
@@ -62,7 +119,7 @@ def test_a_diagnosis_shows_its_cards_and_its_latents(run: vs.Run) -> None:
     assert "body {" not in shown
 
 
-def test_a_card_escapes_its_words() -> None:
+def test_a_card_escapes_its_text() -> None:
     shown = Card("<b>", "note", "1 < 2", "", [{"<i>": "&"}])._repr_html_()
     assert "<h3>&lt;b&gt;</h3>" in shown
     assert '<th scope="col">&lt;i&gt;</th>' in shown
@@ -97,7 +154,7 @@ def test_a_result_without_a_view_has_none() -> None:
     assert render_view(np.zeros(3)) is None
 
 
-def test_a_registered_view_draws_its_class_alone() -> None:
+def test_a_registered_view_applies_only_to_its_class() -> None:
     class Mine: ...
 
     class Other(Mine): ...

@@ -1,4 +1,4 @@
-"""Variants by name: built from names and tables, written down again, and refused with the known ones."""
+"""Variants by name: built from names and tables, converted back, and errors that list the known names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
         SHAPES["cirlce"]
 
 
-def test_a_name_far_from_all_has_no_hint() -> None:
+def test_a_name_unlike_all_others_has_no_suggestion() -> None:
     with pytest.raises(UnknownNameError, match=r"got 'zzz'\.$"):
         lookup({"circle": 1}, "zzz", "shape")
 
@@ -62,7 +62,7 @@ def test_a_name_a_table_and_an_instance_are_resolved(value: Any, expected: Any) 
     assert SHAPES.resolve(value) == expected
 
 
-def test_an_instance_is_itself() -> None:
+def test_an_instance_is_returned_unchanged() -> None:
     circle = Circle()
     assert SHAPES.resolve(circle) is circle
 
@@ -81,20 +81,20 @@ def test_resolving_does_not_change_the_table_it_is_given() -> None:
         ({"name": "dot", "size": 1}, "shape 'dot' takes the options none; got 'size'"),
     ],
 )
-def test_a_bad_table_is_named(value: dict[str, Any], words: str) -> None:
+def test_a_bad_table_is_an_error(value: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         SHAPES.resolve(value)
     assert words in str(refusal.value)
 
 
 @pytest.mark.parametrize("value", [Circle(), Circle(2.5, (1, (2, 3))), Dot()])
-def test_what_is_written_down_builds_an_equal_instance(value: Any) -> None:
+def test_a_table_of_an_instance_builds_an_equal_instance(value: Any) -> None:
     written = json.loads(json.dumps(SHAPES.plain(value)))
     assert SHAPES.resolve(written) == value
 
 
 @pytest.mark.parametrize("value", [3, Rounder(), None])
-def test_what_no_table_holds_cannot_be_written_down(value: Any) -> None:
+def test_an_instance_that_no_table_can_describe_is_refused(value: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"circle, dot.*{type(value).__name__}"):
         SHAPES.plain(value)
 

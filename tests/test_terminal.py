@@ -1,4 +1,4 @@
-"""What is printed cannot steer the terminal."""
+"""Printed text cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class FullStream(io.StringIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_warning_that_cannot_be_printed_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_that_cannot_be_printed_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", FullStream())
     print_warning("a latent becomes passive")
     with pytest.raises(OSError, match="No space"):
         print_line("an answer", sys.stderr)
 
 
-def test_everything_else_prints_by_these_functions() -> None:
+def test_all_other_modules_print_through_these_functions() -> None:
     root = Path(vaescope.__file__).parent
     printing = {
         path.relative_to(root).as_posix()

@@ -1,4 +1,4 @@
-"""The wheel, installed into an empty environment with what it declares, runs a command."""
+"""The wheel, installed with its dependencies into an empty environment, runs a command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ OFFLINE = ("ConnectionError", "NewConnectionError", "NameResolutionError", "Netw
 
 
 def run(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    # Neither the sources nor this environment may help.
+    # Neither the sources nor this environment are importable.
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=folder, env=clean)
 
 
 @pytest.mark.slow
-def test_the_wheel_works_alone(tmp_path: Path) -> None:
+def test_the_wheel_works_without_the_sources(tmp_path: Path) -> None:
     build = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", tmp_path, ROOT, folder=tmp_path)
     if any(word in build.stderr for word in OFFLINE):
         pytest.skip("no package index can be reached")

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, whatever stops the writing, and errors say why and what to do."""
+"""Files are written completely or not at all, however writing is interrupted; errors have the reason and a remedy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_limit_on_file_sizes_leaves_the_old_file_whole(name: str, tmp_path: Pa
 
 
 class Killed(BaseException):
-    """Ends a process at once, as far as the code under it can tell."""
+    """Looks like the end of the process to the code under test."""
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -92,6 +92,25 @@ def test_new_content_appears_in_one_step_after_it_is_written(
     assert seen == [OLD]
     assert len(file.read_bytes()) > 16_000
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_content_is_on_disk_before_it_replaces_the_old_and_the_name_is_afterwards(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, replace = list[str](), Path.replace
+
+    def synced(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+
+    def replaced(self: Path, target: Path) -> Path:
+        done.append("replaced")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    WRITERS[name](tmp_path / "file")
+    assert done == ["file", "replaced", *(["folder"] if os.name == "posix" else [])]
 
 
 WORKER = """
@@ -121,7 +140,9 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, ValueError, Killed])
-def test_what_stops_the_writing_passes_and_leaves_no_temporary_file(end: type[BaseException], tmp_path: Path) -> None:
+def test_an_exception_while_writing_propagates_and_leaves_no_temporary_file(
+    end: type[BaseException], tmp_path: Path
+) -> None:
     def write() -> None:
         with open_output(file) as opened:
             opened.write(b"half")
@@ -136,7 +157,7 @@ def test_what_stops_the_writing_passes_and_leaves_no_temporary_file(end: type[Ba
 
 
 @POSIX
-def test_permissions_of_a_file_are_kept_and_a_new_one_has_the_usual_ones(tmp_path: Path) -> None:
+def test_permissions_of_a_file_are_kept_and_a_new_file_has_the_default_ones(tmp_path: Path) -> None:
     kept, new, usual = tmp_path / "kept", tmp_path / "new", tmp_path / "usual"
     kept.write_bytes(OLD)
     kept.chmod(0o640)
@@ -170,7 +191,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
 @POSIX
 @pytest.mark.parametrize("name", ["bytes", "tensors"])
 def test_a_file_of_a_run_replaces_a_link_and_a_pipe(name: str, tmp_path: Path) -> None:
-    # A run from elsewhere may have them, to make vaescope write where its maker could not, or wait for ever.
+    # A malicious run may contain them to make vaescope write elsewhere or block.
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     target.write_bytes(OLD)
     link.symlink_to(target)
@@ -239,7 +260,7 @@ print(sorted(os.listdir("folder")), sorted(os.listdir(".")))
 
 
 @POSIX
-def test_what_may_not_be_written_is_refused_before_the_work_and_after_it() -> None:
+def test_missing_write_permission_is_an_error_before_and_after_the_work() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         done = subprocess.run([sys.executable, "-c", UNPRIVILEGED, folder], capture_output=True, text=True, check=False)
@@ -265,7 +286,7 @@ def test_what_may_not_be_written_is_refused_before_the_work_and_after_it() -> No
         (errno.EIO, "another path"),
     ],
 )
-def test_the_reason_decides_the_advice(number: int, words: str, tmp_path: Path) -> None:
+def test_the_advice_depends_on_the_errno(number: int, words: str, tmp_path: Path) -> None:
     new, old = tmp_path / "new", tmp_path / "old"
     old.write_bytes(OLD)
     for file in (new, old):
@@ -277,7 +298,7 @@ def test_the_reason_decides_the_advice(number: int, words: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["no folder/file", "x" * 300, "x" * 5000, ".", "file/file"])
-def test_a_path_that_cannot_be_is_named_and_leaves_nothing(name: str, tmp_path: Path) -> None:
+def test_an_impossible_path_is_named_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     for write in (check_writable, *WRITERS.values()):
         with pytest.raises(WriteError, match="cannot be written"):
@@ -285,13 +306,13 @@ def test_a_path_that_cannot_be_is_named_and_leaves_nothing(name: str, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_longest_name_that_the_system_takes_can_be_written(tmp_path: Path) -> None:
+def test_the_longest_file_name_that_the_system_allows_can_be_written(tmp_path: Path) -> None:
     file = tmp_path / ("ü" * 127)
     check_writable(file)
     write_text(file, "new")
     assert file.read_text() == "new"
 
 
-def test_text_that_utf8_cannot_hold_is_escaped(tmp_path: Path) -> None:
+def test_text_that_utf8_cannot_encode_is_escaped(tmp_path: Path) -> None:
     write_page(tmp_path / "file", os.fsdecode(b"caf\xe9 \xc3\xa9"))
     assert (tmp_path / "file").read_text(encoding="utf-8") == "caf\\udce9 é"

@@ -18,8 +18,11 @@ from .diagnosis import compare as compare
 from .diagnosis import diagnose as diagnose
 from .encoding import activations as activations
 from .encoding import encode as encode
+from .encoding import wrap as wrap
 from .errors import VaescopeError as VaescopeError
+from .integrations.sklearn import VAETransformer as VAETransformer
 from .regime import variable_types as variable_types
+from .reporting import draw as draw
 from .reporting import report as report
 from .runs import FitOptions as FitOptions
 from .runs import Run as Run
@@ -27,8 +30,11 @@ from .runs import Store as Store
 from .runs import export as export
 from .runs import fit as fit
 from .runs import fit_many as fit_many
+from .runs import load as load
 from .runs import prune as prune
+from .runs import resume as resume
 from .sizing import fondue as fondue
+from .sizing import fondue_search as fondue_search
 from .training import Member as Member
 
 __version__: str

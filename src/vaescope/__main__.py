@@ -2,6 +2,6 @@
 
 from vaescope.cli import main
 
-# Others import every module of the package, and start no command by that.
+# Importing this module must not start a command.
 if __name__ == "__main__":
     main()

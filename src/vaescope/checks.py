@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 
 from vaescope.errors import ConfigurationError, quoted
 
-LARGEST_NUMBER = 2**53  # the last before which a float holds every whole number; torch counts in 64 bits
-MAX_DEPTH = 20  # of lists and tables inside each other; deeper ones end at the limit of the stack
-MAX_BITS = 10_000  # of an integer; Python writes no more than 4300 digits
+LARGEST_NUMBER = 2**53  # floats are exact for whole numbers up to it; torch counts in 64 bits
+MAX_DEPTH = 20  # levels of nested lists and tables; deeper ones exceed the recursion limit
+MAX_BITS = 10_000  # of an integer; Python prints at most 4300 digits
 MAX_RUNS = 100_000  # of a grid
 MAX_SEED = 2**63 - 1  # seeds of random numbers are 64-bit integers
 
@@ -50,6 +50,12 @@ def finite_number(
     raise ConfigurationError(f"{name} must be a finite number{bound}, got {quoted(value)}.")
 
 
+def part_of(whole: int, part: float | int) -> int:
+    """The number of items of a part: `part` is a share (float) or that number (int)."""
+    # A share is clipped, because the product of a large one is infinite.
+    return round(max(0.0, min(1.0, part)) * whole) if isinstance(part, float) else part
+
+
 def proper_share(name: str, value: object) -> float:
     """A number strictly between 0 and 1, or a `ConfigurationError` that names it."""
     number = finite_number(name, value, above=0)
@@ -59,7 +65,7 @@ def proper_share(name: str, value: object) -> float:
 
 
 def check_plain(name: str, value: object) -> None:
-    """Raise an error for what a file may hold and Python cannot print: lists and tables too deep, and long integers."""
+    """Raise an error for values that Python cannot print: deeply nested lists and tables, and huge integers."""
     inside = [value]
     for _ in range(MAX_DEPTH + 1):
         inside = [entry for one in inside for entry in _entries(one)]
@@ -72,12 +78,12 @@ def check_plain(name: str, value: object) -> None:
 def too_deep(name: str) -> ConfigurationError:
     """The error for lists and tables that are nested more than `MAX_DEPTH` deep."""
     return ConfigurationError(
-        f"{name} must have at most {MAX_DEPTH} lists and tables inside each other, it has more. Nest them less deeply."
+        f"{name} must have at most {MAX_DEPTH} lists and tables inside each other, but it has more. Nest fewer."
     )
 
 
 def check_run_count(counts: Mapping[str, int]) -> None:
-    """Raise an error if a grid with so many values of each key has more than `MAX_RUNS` combinations."""
+    """Raise an error if a grid with `counts` values of each key has more than `MAX_RUNS` combinations."""
     if math.prod(counts.values()) > MAX_RUNS:
         several = " x ".join(f"{count} of {key}" for key, count in counts.items() if count > 1)
         raise ConfigurationError(
@@ -95,7 +101,7 @@ def without_infinities(value: Any) -> Any:
 
 
 def _entries(value: object) -> Iterable[object]:
-    """What a list or table holds; nothing for other values."""
+    """The entries of a list or table; none for other values."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list | tuple) else ()

@@ -45,15 +45,19 @@ class BusyError(RunError):
     """A run that another process is training."""
 
 
+class TrackerError(VaescopeError):
+    """A tracker that failed to record a run."""
+
+
 class NonFiniteError(VaescopeError, ArithmeticError):
-    """Training met the first non-finite number (NaN or infinity), at `step`, in `term`, on `items`."""
+    """The first non-finite number (NaN or infinity) in training, at `step`, in `term`, on `items`."""
 
     def __init__(self, message: str, *, term: str, member: int, step: int, items: list[int]) -> None:
         super().__init__(message)
         self.term, self.member, self.step, self.items = term, member, step, items
 
     def __reduce__(self) -> tuple[object, ...]:
-        # It crosses processes, and its message alone is not enough to rebuild it.
+        # It is pickled between processes, and its message is not enough to rebuild it.
         return partial(type(self), **self.__dict__), self.args
 
 
@@ -61,8 +65,36 @@ class DamagedRunWarning(UserWarning):
     """A run, or a file of a store, that is left out because it is damaged or cannot be read."""
 
 
+class ChangedFactoryWarning(UserWarning):
+    """A factory that is not the same as when a run was trained with it."""
+
+
+class FactorTypeWarning(UserWarning):
+    """A factor that is treated as classes or as continuous although its values look like the other."""
+
+
+class DataWarning(UserWarning):
+    """Something that was chosen or left out when data were opened."""
+
+
+class LikelihoodWarning(UserWarning):
+    """Items of a kind for which another likelihood is better."""
+
+
+class PixelRangeWarning(UserWarning):
+    """Pixels whose white may not be the one that is assumed."""
+
+
+class ScaleWarning(UserWarning):
+    """Items whose numbers are too large for a net to learn from."""
+
+
 class CollapseWarning(UserWarning):
-    """Latents that a model used are becoming passive while it trains."""
+    """Latents that a model used are becoming passive during training."""
+
+
+class FinalTypesWarning(UserWarning):
+    """A trained model whose latents have no types, because its codes cannot be analysed."""
 
 
 class RepetitionWarning(UserWarning):
@@ -70,7 +102,7 @@ class RepetitionWarning(UserWarning):
 
 
 def unreadable(path: object, error: OSError) -> RunError:
-    """The error for a file or a folder that the system does not let us read; its content may be good."""
+    """The error for a file or a folder that the system refuses to read; its content may be intact."""
     return RunError(
         f"{path} must be readable, but the system says: {error.strerror}. Check its name, its permissions and its disk."
     )
@@ -79,15 +111,20 @@ def unreadable(path: object, error: OSError) -> RunError:
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not in a registry, with the nearest known name."""
     names, shown = sorted(known), quoted(name)
-    near = difflib.get_close_matches(shown.strip("'"), names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(shown.strip("'"), names)
     return UnknownNameError(f"{kind} must be one of {', '.join(names)}; got {shown}.{hint}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message that suggests the nearest known name, if there is one."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def quoted(value: object) -> str:
     """A value as messages show it, shortened if it is long."""
     try:
         text = repr(value)
-    except (RecursionError, ValueError):  # too deep, or a number of more digits than Python writes
+    except (RecursionError, ValueError):  # too deeply nested, or a number with more digits than Python prints
         return f"a value of type {type(value).__name__} that is too large to show"
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}... ({len(text):,} characters)"

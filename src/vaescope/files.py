@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: an error or a crash leaves the old or the new content, never a part."""
+"""Files that are written completely or not at all: an error or a crash leaves the old or the new content."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import BinaryIO
 
 from vaescope.errors import WriteError
 
-# Opened by these names, a redirected stream would be written from its beginning.
+# Opening a redirected stream by these names would overwrite it from the start.
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-KEPT_NAME = 40  # characters of a file's name in the name of its temporary file, which must not become too long
+PART_SUFFIX = ".part"  # of temporary files
+KEPT_NAME = 40  # characters of a file's name in the name of its temporary file, to limit its length
 
 SPACE = "Free some space, then run the same command again, or choose another folder."
 PERMISSION = "Change its permissions, or choose another folder."
@@ -35,7 +36,7 @@ REMEDIES = {
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace the content of a file of a run; a link, which may come with a run from elsewhere, is not followed."""
-    with _naming(path), _replacing(path) as file:
+    with write_errors(path), _replacing(path) as file:
         file.write(content)
 
 
@@ -45,7 +46,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
 
     Links are followed. Pipes and devices, which have no content to lose, are written directly.
     """
-    with _naming(path):
+    with write_errors(path):
         if _is_stream(path):
             with open(os.dup(STREAMS[str(path)]) if str(path) in STREAMS else path, "wb") as stream:
                 yield stream
@@ -57,7 +58,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
 def write_text(path: Path, text: str) -> None:
     """Write text in UTF-8 to a file that a user named.
 
-    What UTF-8 cannot hold is escaped: file names in another encoding have such characters.
+    Characters that UTF-8 cannot encode are escaped: file names in other encodings contain them.
     """
     with open_output(path) as file:
         file.write(text.encode(errors="backslashreplace"))
@@ -65,10 +66,10 @@ def write_text(path: Path, text: str) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise the error of `open_output`, before hours of work are lost; leaves nothing behind."""
-    with _naming(path):
-        # A pipe would take opening and closing for the whole content.
+    with write_errors(path):
+        # Opening and closing a pipe would end its content.
         if not _is_stream(path):
-            temporary = _temporary(_target(path))
+            temporary = temporary_sibling(_target(path))
             temporary.open("xb").close()
             temporary.unlink()
 
@@ -81,7 +82,8 @@ def write_error(path: Path, error: OSError) -> WriteError:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the system inside the block into the error for a file that cannot be written."""
     try:
         yield
     except OSError as error:
@@ -89,7 +91,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether there is a pipe or a device."""
+    """Whether the path is a pipe or a device."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -98,7 +100,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _target(path: Path) -> Path:
-    """The file that a path or a link leads to; a write-protected one is an error, although it could be replaced."""
+    """The target of a path or a link; a write-protected file is an error, although it could be replaced."""
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     if target.exists():
         target.open("ab").close()
@@ -107,8 +109,8 @@ def _target(path: Path) -> Path:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file, which takes the place of the old one, with its permissions, when it is written."""
-    temporary = _temporary(path)
+    """A new file, which replaces the old one and takes its permissions when the block ends."""
+    temporary = temporary_sibling(path)
     try:
         with temporary.open("xb") as file:
             if path.is_file() and not path.is_symlink():
@@ -122,9 +124,9 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
-def _temporary(target: Path) -> Path:
-    """A new name in the folder of a file."""
-    return target.with_name(f".{target.name[:KEPT_NAME]}.{secrets.token_hex(8)}.part")
+def temporary_sibling(target: Path) -> Path:
+    """A new name for content that will replace a file, in its folder."""
+    return target.with_name(f".{target.name[:KEPT_NAME]}.{secrets.token_hex(8)}{PART_SUFFIX}")
 
 
 def _sync_folder(folder: Path) -> None:

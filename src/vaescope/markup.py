@@ -13,7 +13,7 @@ VOID_ELEMENTS = frozenset({"br", "img", "input", "meta"})  # they have no end ta
 class Markup(str):
     """Finished HTML, which is not escaped again."""
 
-    def __html__(self) -> str:  # by which templates recognise it
+    def __html__(self) -> str:  # jinja2 recognises it by this method
         return self
 
 
@@ -42,6 +42,13 @@ def element(kind: str, /, *content: object, **attributes: object) -> Markup:
 def join(*content: object) -> Markup:
     """Pieces one after the other; text is escaped, lists are flattened, None is skipped."""
     return Markup("".join(_piece(one) for one in content if one is not None))
+
+
+def prose(text: str) -> Markup:
+    """Text in which what stands between backticks is code."""
+    parts = text.split("`")
+    paired = len(parts) % 2 == 1
+    return join(*[element("code", part) if place % 2 else part for place, part in enumerate(parts)] if paired else text)
 
 
 def json_script(identity: str, value: object) -> Markup:

@@ -38,12 +38,12 @@ def memory_shortage(what: str, remedy: str) -> Iterator[None]:
 
 
 def available_memory() -> float:
-    """Bytes that this process can still have: the least of what its system, its container and its own limit leave."""
+    """Bytes that this process can still allocate: the minimum over system, container and process limit."""
     return min(_left_by_system(), _left_by_container(), _left_by_process())
 
 
 def _left_by_system() -> float:
-    """Free memory, what caches can give back, and swap; where the system does not say, all of its memory."""
+    """Free memory, reclaimable caches and swap; the total memory if the system does not report them."""
     if MEMORY_FILE.is_file():
         lines = (line.split() for line in MEMORY_FILE.read_text(encoding="utf-8").splitlines())
         kilobytes = {name: int(number) for name, number, *_ in lines}
@@ -59,7 +59,7 @@ def _left_by_container() -> float:
 
 
 def _left_by_process() -> float:
-    """What `ulimit -v` leaves."""
+    """The remainder of the limit set by `ulimit -v`."""
     if sys.platform == "win32":
         return math.inf
     import resource

@@ -27,10 +27,10 @@ def register_view(kind: type[Result]) -> Callable[[View[Result]], View[Result]]:
     return register
 
 
-def render_view(result: object) -> Markup | None:
-    """The view of a result; None if its class has none."""
+def render_view(result: object, kind: type[Any] | None = None) -> Markup | None:
+    """The view of a result, which is that of its class or of `kind`, a base of it; None if there is none."""
     _load_views()
-    function = _VIEWS.get(type(result))
+    function = _VIEWS.get(type(result) if kind is None else kind)
     return None if function is None else function(result)
 
 

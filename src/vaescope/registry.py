@@ -1,4 +1,4 @@
-"""Variants by name: one registry for each kind of part, filled by our packages and by installed plug-ins."""
+"""Variants by name: one registry for each kind of part, filled by this package and by installed plug-ins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Entry(Generic[Variant]):
 
     Attributes:
         summary: What it is, in a few words.
-        source: The document and equation that it follows.
+        source: The document and equation that it implements.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Registry(Mapping[str, Variant]):
     """Variants of one kind by name.
 
     A plug-in package adds a variant through an entry point of the group `group`, whose name is the variant's name and
-    whose value is the registered object. Its name is known from the metadata; the package is imported on first use.
+    whose value is the registered object. Its name comes from the metadata; the package is imported on first use.
     """
 
     def __init__(self, kind: str, group: str, contract: type | None = None) -> None:
         """Make an empty registry.
 
         Args:
-            kind: What a variant is called in messages.
+            kind: The word for a variant in messages.
             group: The group of entry points.
             contract: The class that every variant must inherit from; default: any object.
         """
@@ -58,7 +58,7 @@ class Registry(Mapping[str, Variant]):
         self._entries: dict[str, Entry[Variant]] = {}
 
     def register(self, name: str, *, summary: str, source: str = "") -> Callable[[Variant], Variant]:
-        """Decorate a class or function to make it known by a name."""
+        """Decorate a class or function to register it under a name."""
 
         def enter(variant: Variant) -> Variant:
             if self.contract is not None and self.contract not in getattr(variant, "__mro__", ()):
@@ -89,7 +89,7 @@ class Registry(Mapping[str, Variant]):
         return self._entries[name]
 
     def distribution(self, name: str) -> str | None:
-        """The plug-in package that a variant comes from, as 'name version'; None for our own variants."""
+        """The plug-in package that a variant comes from, as 'name version'; None for built-in variants."""
         found = self._plug_ins[name].dist if name in self._plug_ins else None
         return None if found is None else f"{found.name} {found.version}"
 
@@ -148,15 +148,16 @@ class PartRegistry(Registry[type[AnyPart]], Generic[AnyPart]):
         for name, entry in self._entries.items():
             if type(part) is entry.variant:
                 return name
+        table = self.group.rpartition(".")[2].upper()
         raise ConfigurationError(
             f"{self.kind} must be one of {', '.join(self)} to be kept in a run, got {type(part).__name__}. "
-            f"Register its class with the decorator `register`."
+            f"Register its class with the decorator @{table}.register(name, summary=...)."
         )
 
 
 def lookup(table: Mapping[str, Variant], name: str, kind: str) -> Variant:
     """The entry of a plain table called `name`, or an error that lists the known names."""
-    # A list or a table, as files may have it, is no key.
+    # Files may contain a list or a table here, which is not hashable.
     if not isinstance(name, str) or name not in table:
         raise unknown_name(kind, name, table)
     return table[name]

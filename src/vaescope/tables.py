@@ -36,7 +36,7 @@ def text(value: object) -> str:
 def csv_text(rows: Sequence[Mapping[str, object]], names: Sequence[str] | None = None) -> str:
     """The rows as comma-separated text with the named columns (default: all, in order of first appearance).
 
-    Text that a spreadsheet would run as a formula begins with an apostrophe.
+    Text that a spreadsheet would run as a formula is prefixed with an apostrophe.
     """
     written = io.StringIO()
     chosen = columns_of(rows) if names is None else names

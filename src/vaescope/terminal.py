@@ -1,12 +1,31 @@
-"""Lines for people on a terminal, which no name, no data and no error in them can steer."""
+"""Lines printed to a terminal, which cannot control it, and whether the person there uses the command line."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TextIO
 
 LAYOUT = "\n\t"  # control characters that lines may have
+
+_COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Inside the block, messages name the options of the command line instead of Python's."""
+    token = _COMMAND_LINE.set(True)
+    try:
+        yield
+    finally:
+        _COMMAND_LINE.reset(token)
+
+
+def on_command_line() -> bool:
+    """Whether messages are for a person who uses the command line."""
+    return _COMMAND_LINE.get()
 
 
 def printable(text: str) -> str:
@@ -23,6 +42,6 @@ def print_line(text: str, stream: TextIO | None = None) -> None:
 
 
 def print_warning(message: Warning | str, *where: object, **more: object) -> None:
-    """Print a warning as one sentence, without the line of code that it comes from, which helps no user."""
-    with suppress(OSError):  # as in Python itself: a warning that nobody can see ends no training
+    """Print a warning as one sentence, without its line of code, which does not help users."""
+    with suppress(OSError):  # as in Python: training continues if a warning cannot be printed
         print_line(f"warning: {message}", sys.stderr)

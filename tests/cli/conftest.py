@@ -25,3 +25,18 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return captured.err
 
     return call
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that must succeed and write nothing to the descriptor of stderr; returns what stdout's received."""
+
+    def call(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["vaescope", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capfd.readouterr()
+        assert (end.value.code or 0, captured.err) == (0, "")
+        return captured.out
+
+    return call

@@ -36,23 +36,25 @@ def ids(folder: Path) -> list[str]:
     return sorted(file.parent.name for file in folder.glob("*/run.json"))
 
 
-def test_people_get_the_verdict_the_runs_and_the_matrix(folder: Path, tmp_path: Path) -> None:
+def test_text_output_has_the_verdict_the_runs_and_the_matrix(folder: Path, tmp_path: Path) -> None:
     one, other = ids(folder)
     output = asked("compare", one, other, "--runs", str(folder), "--layers", "--plot", str(tmp_path / "alike.html"))
-    assert "The two models encode" in output
-    assert output.count(one) >= 2
+    assert "seed 0 and seed 1 encode" in output or "seed 1 and seed 0 encode" in output
+    assert output.count("seed 1") >= 3
+    assert one in output
+    assert other in output
     assert "1.000" in output
     assert "encoder" in output
-    assert (tmp_path / "alike.html").stat().st_size > 1e6
+    assert (tmp_path / "alike.html").stat().st_size > 4e5
 
 
-def test_machines_get_json(folder: Path) -> None:
+def test_json_output(folder: Path) -> None:
     found = json.loads(asked("compare", *ids(folder), "--runs", str(folder), "--json"))
     assert len(found["models"]) == len(found["matrix"]) == 2
     assert found["measure"] == "cka"
 
 
-def test_diagnose_scores_the_metrics_that_are_named(folder: Path) -> None:
+def test_diagnose_computes_the_named_metrics(folder: Path) -> None:
     name = ids(folder)[0]
     found = json.loads(asked("diagnose", name, "--runs", str(folder), "--metrics", "mig,hoyer", "--json"))
     assert {row["metric"] for row in found["metrics"]} == {"mig", "hoyer"}

@@ -1,11 +1,9 @@
-"""`vaescope export`: for people and machines, and mistakes."""
+"""`vaescope export`: text and JSON output, and errors."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,19 +25,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return fit("digits", latents=2, net=NET, steps=2, batch=8, runs=folder, device="cpu")
 
 
-def test_a_pipe_gets_the_files_and_what_to_do_next_and_nothing_else(run: Run, tmp_path: Path) -> None:
-    arguments = ["export", run.id[:8], "--onnx", "-o", str(tmp_path / "made"), "--runs", str(run.path.parent)]
-    command = [sys.executable, "-m", "vaescope.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert done.stdout.startswith(f"Run {run.id} as encoder.onnx and decoder.onnx: within ")
-    assert "max_difference" in done.stdout
-    assert "onnxruntime.InferenceSession(" in done.stdout
-    assert done.stdout.splitlines()[-1] == f"see the run with `vaescope report {run.path}`"
+def test_only_the_files_and_the_next_step_are_written_to_stdout(
+    run: Run, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    shown = printed("export", run.id[:8], "--onnx", "-o", tmp_path / "made", "--runs", run.path.parent)
+    assert shown.startswith(f"Run {run.id} as encoder.onnx and decoder.onnx: within ")
+    assert "max_difference" in shown
+    assert "onnxruntime.InferenceSession(" in shown
+    assert shown.splitlines()[-1] == f"next: `vaescope report {run.path}`"
     assert {file.name for file in (tmp_path / "made").iterdir()} == {"encoder.onnx", "decoder.onnx"}
 
 
-def test_machines_get_json(run: Run) -> None:
+def test_json_output(run: Run) -> None:
     result = RUNNER.invoke(cli.app, ["export", str(run.path), "--json"])
     assert (result.exit_code, result.stderr) == (0, "")
     found = json.loads(result.stdout)

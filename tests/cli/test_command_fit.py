@@ -1,4 +1,4 @@
-"""`vaescope fit`: lists, options of parts, output for people and machines, and mistakes."""
+"""`vaescope fit`: lists, options of parts, text and JSON output, and errors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 import vaescope
 from vaescope import cli
-from vaescope.cli.options import TrainingFlags, numbers
+from vaescope.cli.options import TrainingFlags
 from vaescope.cli.output import print_json, print_table
+from vaescope.cli.values import numbers
 from vaescope.errors import ConfigurationError
 
 RUNNER = CliRunner()
@@ -41,19 +43,73 @@ def fitted(codes: str, folder: Path, *options: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_one_model_is_shown_with_all_that_is_known_of_it(codes: str, tmp_path: Path) -> None:
-    result = RUNNER.invoke(cli.app, ["fit", codes, *QUICK, "--latents", "2", "--runs", str(tmp_path)])
+def test_one_model_ends_with_the_verdict_and_the_next_command(codes: str, tmp_path: Path) -> None:
+    words = ["fit", codes, *QUICK, "--latents", "2", "--seed", "3", "--runs", str(tmp_path)]
+    result = RUNNER.invoke(cli.app, words)
     assert result.exit_code == 0
-    (run,) = tmp_path.glob("*/run.json")
-    assert f"vaescope runs show {run.parent.name} --runs {tmp_path}" in result.stdout
+    (run,) = (file.parent.name for file in tmp_path.glob("*/run.json"))
+    verdict, settings, following = result.stdout.splitlines()[-3:]
+    assert verdict.startswith(vaescope.diagnose(run, runs=tmp_path).summary())
+    assert settings == f"all settings: `vaescope runs show {run} --runs {tmp_path}`"
+    assert following == f"next: `vaescope report {run} --runs {tmp_path}`"
     assert "codes [red]" in result.stdout
-    assert "test_loss" in result.stdout
+    assert re.search(r"test_loss .* \d[\d.]* nats", result.stdout)
+
+
+def test_the_settings_of_one_model_are_those_that_differ_from_the_defaults(codes: str, tmp_path: Path) -> None:
+    words = ["fit", codes, *QUICK, "--latents", "2", "--seed", "3", "--set", "optimiser.beta1=0.5"]
+    shown = RUNNER.invoke(cli.app, [*words, "--runs", str(tmp_path)]).stdout
+    names = {line.split()[1] for line in shown.splitlines() if line.startswith("│")}
+    always = {"data", "items", "model", "net", "likelihood", "latents", "steps"}
+    given = {"seed", "net.encoder_widths", "net.decoder_widths", "optimiser.beta1"}
+    assert names == always | given | {"test_loss", "test_reconstruction", "test_rate"}
+
+
+def test_a_reused_run_is_called_so(codes: str, tmp_path: Path) -> None:
+    words = ["fit", codes, *QUICK, "--latents", "2", "--runs", str(tmp_path)]
+    assert "already trained" not in RUNNER.invoke(cli.app, words).stdout
+    assert "This run was already trained" in RUNNER.invoke(cli.app, words).stdout
+    assert fitted(codes, tmp_path)[0]["already_trained"] is True
+    several = RUNNER.invoke(cli.app, [*words, "--seed", "0,1"]).stdout
+    assert "1 of 2 runs were already trained" in several
+    assert [row["already_trained"] for row in fitted(codes, tmp_path, "--seed", "0,1,2")] == [True, True, False]
 
 
 def test_json_is_one_row_for_each_model(codes: str, tmp_path: Path) -> None:
     (row,) = fitted(codes, tmp_path)
     assert (row["latents"], row["beta"], row["seed"], row["learning_rate"]) == (2, 1.0, 0, 1e-4)
     assert (row["status"], row["step"], row["net"], row["likelihood"]) == ("complete", 4, "mlp", "gaussian")
+
+
+def test_a_run_is_trained_longer_and_from_its_weights(codes: str, tmp_path: Path) -> None:
+    (first,) = fitted(codes, tmp_path)
+    result = RUNNER.invoke(cli.app, ["resume", first["id"][:6], "--steps", "8", "--runs", str(tmp_path), "--json"])
+    assert result.exit_code == 0, result.output
+    (longer,) = json.loads(result.stdout)
+    assert (longer["steps"], longer["step"], longer["status"]) == (8, 8, "complete")
+    assert longer["id"] != first["id"]
+    shown = RUNNER.invoke(cli.app, ["resume", longer["id"], "--runs", str(tmp_path)])
+    assert f"vaescope runs show {longer['id']} --runs {tmp_path}" in shown.stdout
+    words = [
+        "fit",
+        codes,
+        "--start",
+        first["id"][:6],
+        "--steps",
+        "4",
+        "--beta",
+        "1,4",
+        "--runs",
+        str(tmp_path),
+        "--json",
+    ]
+    rows = json.loads(RUNNER.invoke(cli.app, words).stdout)
+    assert [(row["latents"], row["beta"], row["started_from"]) for row in rows] == [
+        (2, beta, first["id"]) for beta in (1.0, 4.0)
+    ]
+    refused = RUNNER.invoke(cli.app, [*words, "--latents", "3"])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "latents 2 in the run and 3 here" in str(refused.exception)
 
 
 def test_lists_train_one_model_for_each_combination(codes: str, tmp_path: Path) -> None:
@@ -66,19 +122,21 @@ def test_lists_train_one_model_for_each_combination(codes: str, tmp_path: Path) 
     assert result.exit_code == 0
     assert all(row["id"] in result.stdout for row in rows)
     assert "learning_rate" not in result.stdout
+    assert {"active", "mixed", "passive", "test_loss"} <= set(result.stdout.splitlines()[1].split())
+    assert result.stdout.splitlines()[-1] == f"next: `vaescope report {rows[0]['id']} --runs {tmp_path}`"
 
 
-def test_a_value_given_twice_trains_once(codes: str, tmp_path: Path) -> None:
+def test_a_repeated_value_trains_one_model(codes: str, tmp_path: Path) -> None:
     assert len(fitted(codes, tmp_path, "--seed", "1,1")) == 1
 
 
-def test_epochs_may_end_within_one(codes: str, tmp_path: Path) -> None:
+def test_epochs_can_be_fractional(codes: str, tmp_path: Path) -> None:
     words = ["fit", codes, *QUICK[:-2], "--latents", "2", "--runs", str(tmp_path), "--batch", "9", "--epochs", "1.5"]
     result = RUNNER.invoke(cli.app, [*words, "--json"])
-    assert [row["step"] for row in json.loads(result.stdout)] == [9]  # 54 items are trained on
+    assert [row["step"] for row in json.loads(result.stdout)] == [9]  # the training part has 54 items
 
 
-def test_options_of_parts_reach_them(codes: str, tmp_path: Path) -> None:
+def test_options_of_parts_are_passed_on(codes: str, tmp_path: Path) -> None:
     options = ["--likelihood", "gaussian", "--set", "likelihood.variance=0.5", "--set", "optimiser.beta1=0.5"]
     (row,) = fitted(codes, tmp_path, *options, "--set", "objective.beta=3", "--set", "net.encoder_activation=tanh")
     configuration = json.loads((tmp_path / row["id"] / "run.json").read_text())["configuration"]
@@ -89,9 +147,18 @@ def test_options_of_parts_reach_them(codes: str, tmp_path: Path) -> None:
     assert row["beta"] == 3
 
 
-def test_options_of_the_data_reach_them(tmp_path: Path) -> None:
+def test_options_of_the_data_are_passed_on(tmp_path: Path) -> None:
     (row,) = fitted("pinwheel", tmp_path, "--set", "data.per_class=10", "--set", "data.classes=3")
     assert (row["data"], row["items"]) == ("pinwheel", 30)
+
+
+def test_data_are_standardised_and_opened_again_as_such(codes: str, tmp_path: Path) -> None:
+    (row,) = fitted(codes, tmp_path, "--standardise")
+    run = vaescope.Run.open(tmp_path / row["id"])
+    assert run.record.configuration["architecture"]["standardise"] is True
+    assert run.provenance.source == {"name": codes, "standardise": True}
+    # The data are found by their source.
+    assert run.encode().mean.isfinite().all()
 
 
 def test_an_autoencoder_can_be_trained(codes: str, tmp_path: Path) -> None:
@@ -101,7 +168,7 @@ def test_an_autoencoder_can_be_trained(codes: str, tmp_path: Path) -> None:
     assert "test_loss" not in row
 
 
-# Arguments, and what the message must name.
+# Arguments, and a pattern for the message.
 WRONG = {
     "unknown data": (["fit", "dsprite"], "'dsprite'"),
     "missing file": (["fit", "nowhere/x.npy"], "'nowhere/x.npy'"),
@@ -185,7 +252,7 @@ def test_wrong_input_is_named_before_anything_is_written(
 @pytest.mark.parametrize(
     "failure", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")], ids=repr
 )
-def test_memory_that_runs_out_is_one_sentence(
+def test_running_out_of_memory_is_one_sentence(
     failure: Exception, codes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
 ) -> None:
     def exhausted(*_: object, **options: object) -> None:
@@ -206,7 +273,7 @@ MISUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), MISUSED.values(), ids=MISUSED)
-def test_a_misused_command_explains_itself_with_exit_code_2(arguments: list[str], words: str) -> None:
+def test_a_misused_command_prints_its_usage_and_exits_with_2(arguments: list[str], words: str) -> None:
     result = RUNNER.invoke(cli.app, arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -215,24 +282,22 @@ def test_a_misused_command_explains_itself_with_exit_code_2(arguments: list[str]
     assert "Traceback" not in result.stderr
 
 
-def test_a_pipe_gets_the_result_and_nothing_else(codes: str, tmp_path: Path) -> None:
+def test_only_the_result_is_written_to_stdout(codes: str, tmp_path: Path, printed: Callable[..., str]) -> None:
     arguments = ["fit", codes, *QUICK, "--latents", "2", "--runs", str(tmp_path)]
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert "complete" in done.stdout
+    assert "next: `vaescope report " in done.stdout
     assert all(character.isprintable() or character == "\n" for character in done.stdout)
-    again = subprocess.run([*COMMAND, *arguments, "--json"], capture_output=True, text=True, check=True)
-    assert again.stderr == ""
-    assert json.loads(again.stdout)[0]["status"] == "complete"
+    assert json.loads(printed(*arguments, "--json"))[0]["status"] == "complete"
 
 
 @pytest.mark.parametrize("module", ["vaescope", "vaescope.cli"])
-def test_the_package_is_the_command(module: str) -> None:
+def test_the_package_runs_as_a_module(module: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"vaescope {vaescope.__version__}\n", "")
 
 
-def test_a_mistake_in_a_pipe_has_no_traceback() -> None:
+def test_an_error_in_a_pipe_has_no_traceback() -> None:
     done = subprocess.run([*COMMAND, "fit", "dsprite"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: 'dsprite'")
@@ -275,10 +340,41 @@ def test_numbers_without_a_word_in_json_become_null(capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out) == {"loss": [None, [None, 1.5]], "path": "x"}
 
 
-def test_a_table_in_a_pipe_is_as_wide_as_its_content_and_takes_words_as_they_are(
+def test_a_table_in_a_pipe_is_not_truncated_and_ignores_markup(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_table(["name", "value"], [["[/] :smile: " + "x" * 400, 0.1234567], [None, 3]])
     out = capsys.readouterr().out
     assert "[/] :smile: " + "x" * 400 in out
     assert "0.12346" in out
+
+
+def test_missing_options_of_data_are_named_and_given_ones_are_kept_in_the_run(
+    tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    (tmp_path / "pngs").mkdir()
+    for position in range(24):
+        side = 20 if position % 2 else 24
+        pixels = np.random.default_rng(position).integers(0, 256, (side, side), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "pngs" / f"{position:02}.png")
+    words = ["fit", tmp_path / "pngs", *QUICK, "--latents", "2", "--runs", tmp_path / "runs"]
+    assert "Pass --size 64 to resize them" in refused(*words)
+    (row,) = fitted(str(tmp_path / "pngs"), tmp_path / "runs", "--set", "data.size=16")
+    assert row["data.size"] == 16
+    shown = RUNNER.invoke(cli.app, ["diagnose", row["id"], "--runs", str(tmp_path / "runs"), "--json"])
+    assert len(json.loads(shown.stdout)["latents"]) == 2
+
+
+def test_a_log_has_lines_of_progress_unless_the_output_is_json(
+    codes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vaescope.progress.MIN_LINE_SECONDS", 0.0)
+    words = ["fit", codes, *QUICK, "--latents", "2", "--runs", str(tmp_path)]
+    shown = RUNNER.invoke(cli.app, words)
+    assert f"training on {codes}: 4 of 4 steps (100%), loss " in shown.stderr
+    assert "training on" not in shown.stdout
+    quiet = RUNNER.invoke(cli.app, [*words, "--seed", "1", "--json"])
+    assert quiet.stderr == ""
+    assert json.loads(quiet.stdout)[0]["status"] == "complete"
+    # Only for the one command.
+    assert "training on" in RUNNER.invoke(cli.app, [*words, "--seed", "2"]).stderr

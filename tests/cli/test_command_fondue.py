@@ -1,4 +1,4 @@
-"""`vaescope fondue`: the answer for people and machines, the check, the picture, and mistakes."""
+"""`vaescope fondue`: text and JSON output, the check, the figure, and errors."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def test_the_output_has_the_number_the_curve_and_the_next_command(folder: Path) 
     chosen = [line for line in lines if line.endswith("<- chosen")]
     assert len(chosen) == 1
     assert chosen[0].split()[0] == number
-    command = shlex.split(lines[-1].removeprefix("train it with `").removesuffix("`"))
+    command = shlex.split(lines[-1].removeprefix("next: `").removesuffix("`"))
     assert command[:5] == ["vaescope", "fit", "gaussian-manifold", "--latents", number]
-    # The same model and the same data, as a command that can be given.
-    assert command[5:] == list(QUICK[:12])
+    # The same model and the same data, as a command that can be run.
+    assert command[5:] == [*QUICK[:12], "--runs", str(folder)]
 
 
 def test_json_has_everything_and_a_repeated_command_trains_nothing(folder: Path) -> None:
@@ -56,18 +56,24 @@ def test_json_has_everything_and_a_repeated_command_trains_nothing(folder: Path)
     assert found["interval"][0] <= found["mean"] <= found["interval"][1]
 
 
-def test_the_search_starts_where_it_is_asked_to(folder: Path) -> None:
+def test_the_kind_of_search_can_be_chosen(folder: Path) -> None:
+    found = json.loads(asked(folder, "--search", "interpolate", "--json").output)
+    assert found["search"] == "interpolate"
+    assert "interpolate" in str(asked(folder, "--search", "lines").exception)
+
+
+def test_the_start_of_the_search_can_be_set(folder: Path) -> None:
     found = json.loads(asked(folder, "--init", "3", "--json").output)
     assert (found["start"], found["dimension"]) == (3, None)
 
 
-def test_runs_show_what_was_searched(folder: Path) -> None:
+def test_runs_shows_searches(folder: Path) -> None:
     asked(folder)
     result = RUNNER.invoke(cli.app, ["runs", "--runs", str(folder)])
     assert "latents for gaussian-manifold (" in result.output
 
 
-def test_the_check_trains_sizes_around_the_answer_and_the_picture_is_written(folder: Path) -> None:
+def test_the_check_trains_sizes_around_the_answer_and_writes_the_figure(folder: Path) -> None:
     picture = folder / "gap.html"
     result = asked(folder, "--check", "--check-steps", "50", "--plot", str(picture), "--json")
     assert result.exit_code == 0, result.output
@@ -76,7 +82,7 @@ def test_the_check_trains_sizes_around_the_answer_and_the_picture_is_written(fol
     assert picture.read_text(encoding="utf-8").count("<html") == 1
 
 
-def test_a_strength_can_be_searched_for(folder: Path) -> None:
+def test_a_strength_can_be_set_for_the_search(folder: Path) -> None:
     result = asked(folder, "--over", "beta", "--latents", "2", "--seeds", "1", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.output)
@@ -95,7 +101,7 @@ def test_a_strength_can_be_searched_for(folder: Path) -> None:
         (("--model", "autoencoder"), "autoencoder"),
     ],
 )
-def test_a_mistake_is_one_sentence(folder: Path, options: tuple[str, ...], words: str) -> None:
+def test_an_error_is_one_sentence(folder: Path, options: tuple[str, ...], words: str) -> None:
     result = asked(folder, *options)
     assert result.exit_code != 0
     assert words in str(result.exception)

@@ -1,4 +1,4 @@
-"""`vaescope prune`: for people and machines, mistakes, and what other commands make of a pruned run."""
+"""`vaescope prune`: text and JSON output, errors, and pruned runs in other commands."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def asked(*arguments: str) -> str:
     return result.stdout
 
 
-def test_people_get_the_cost_a_row_for_each_latent_and_what_to_do_next(run: Run) -> None:
+def test_text_output_has_the_cost_a_row_for_each_latent_and_the_next_step(run: Run) -> None:
     shown = asked("prune", run.id[:8], "--keep", "0,2", "--items", "100", "--runs", str(run.path.parent))
-    found = re.match(rf"Run ([0-9a-f]{{12}}) has 2 of the 3 latents of run {run.id}, and ", shown)
+    found = re.match(
+        rf"Run ([0-9a-f]{{12}}) has 2 of the 3 latents of run {run.id}: a smaller code, while the network", shown
+    )
     assert found
     assert "reconstructions differ by" in shown
-    assert "held_at" in shown
+    assert "held at" in shown
     last = shown.splitlines()[-1]
-    assert last.endswith(f"see it with `vaescope report {found[1]} --runs {run.path.parent}`")
+    assert last == f"next: `vaescope report {found[1]} --runs {run.path.parent}`"
 
 
-def test_the_folder_is_named_only_where_it_is_not_the_usual_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_named_only_if_it_is_not_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     original = fit("digits", latents=2, net=NET, steps=2, batch=8, device="cpu")
     last = asked("prune", original.id, "--keep", "1").splitlines()[-1]
-    assert re.search(r"see it with `vaescope report [0-9a-f]{12}`$", last)
+    assert re.fullmatch(r"next: `vaescope report [0-9a-f]{12}`", last)
 
 
-def test_machines_get_json_and_the_same_run_twice(run: Run) -> None:
+def test_json_output_and_reuse_of_the_pruned_run(run: Run) -> None:
     arguments = ("prune", str(run.path), "--keep", "1,0", "--json")
     first = json.loads(asked(*arguments))
     assert json.loads(asked(*arguments)) == first
@@ -59,7 +59,7 @@ def test_machines_get_json_and_the_same_run_twice(run: Run) -> None:
     assert [row["now"] for row in first["latents"]] == [0, 1, None]
 
 
-def test_other_commands_take_a_pruned_run(run: Run) -> None:
+def test_other_commands_accept_a_pruned_run(run: Run) -> None:
     small = json.loads(asked("prune", str(run.path), "--keep", "0,2", "--json"))["run"]
     where = ("--runs", str(run.path.parent))
     rows = {row["id"]: row for row in json.loads(asked("runs", *where, "--json"))}

@@ -1,4 +1,4 @@
-"""`vaescope report`: a page for a run, for codes, for several runs; mistakes are one sentence."""
+"""`vaescope report`: a page for a run, for codes, for several runs; errors are one sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:
     return int(end.value.code or 0)
 
 
-def test_a_run_by_the_beginning_of_its_id(
+def test_a_run_by_the_start_of_its_id(
     runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "page.html"
@@ -64,7 +64,7 @@ def test_a_file_of_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["{run}", "--metrics", "guess"], "'guess'"),
     ],
 )
-def test_mistakes_are_one_sentence(
+def test_errors_are_one_sentence(
     words: list[str],
     said: str,
     runs: list[Run],

@@ -1,4 +1,4 @@
-"""`vaescope reproduce`: the list, a study with its files, several at once; mistakes are one sentence."""
+"""`vaescope reproduce`: the list, a study with its files, several studies; errors are one sentence."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ MANY = Study("some-table1", "Some et al., Table 1", "How many rows are shown?", 
 @pytest.fixture(autouse=True)
 def _small_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("vaescope.sweeps.engines.local.available_cores", lambda: 1)  # no processes that load torch
     for name in list(STUDIES):
         monkeypatch.delitem(STUDIES, name)
     for study in (TWO, MANY):
@@ -71,7 +72,7 @@ def test_the_list_names_every_study(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         assert study.question in shown
 
 
-def test_the_list_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [
         {"name": study.name, "source": study.source, "question": study.question} for study in (TWO, MANY)
@@ -91,7 +92,7 @@ def test_a_study_is_trained_shown_and_written(
     assert len(list((tmp_path / "runs").glob("[!.]*/run.json"))) == 4
 
 
-def test_other_folders_seeds_and_scale_and_json(
+def test_options_for_folders_seeds_scale_and_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [
@@ -124,7 +125,7 @@ def test_other_folders_seeds_and_scale_and_json(
         (["mnist=0.1", "digits=0.25"], 1, "quick (of the training 0.25 on digits)"),
     ],
 )
-def test_a_share_of_the_training_is_done_and_said(
+def test_a_share_of_the_training_is_run_and_reported(
     shares: list[str],
     steps: int,
     said: str,
@@ -141,7 +142,7 @@ def test_a_share_of_the_training_is_done_and_said(
     assert [run["configuration"]["plan"]["steps"] for run in runs] == [steps, steps]
 
 
-def test_a_study_of_the_thesis_can_be_had_in_part(
+def test_a_study_of_the_thesis_can_be_run_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (study,) = IDENTIFIABLE
@@ -153,9 +154,7 @@ def test_a_study_of_the_thesis_can_be_had_in_part(
     assert [run["configuration"]["plan"]["steps"] for run in runs] == [6, 6]
 
 
-def test_only_the_data_that_are_named_are_worked_on(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_named_data_are_used(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def sizes(context: StudyContext) -> Findings:
         found = {name: context.open(name) for name in ("digits", "pinwheel", "synthetic-linear")}
         cells = [Cell({"data": name}, len(data)) for name, data in found.items() if data is not None]
@@ -168,7 +167,7 @@ def test_only_the_data_that_are_named_are_worked_on(
     assert told["notes"] == ["left out: synthetic-linear, of the data only digits, pinwheel being asked for."]
 
 
-def test_a_study_that_refuses_the_data_takes_nothing_from_those_before_it(
+def test_a_study_that_refuses_the_data_does_not_discard_earlier_studies(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "some-table1", "some-figure2", "--data", "mnist", "--json") == 2
@@ -188,7 +187,7 @@ def test_data_of_a_study_without_any_are_refused(
     assert capsys.readouterr().err == "error: some-toy is about no data, got mnist. Leave data out.\n"
 
 
-def test_a_share_of_data_that_a_study_is_not_about_is_told(
+def test_a_share_for_other_data_than_the_study_uses_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "some-figure2", "--share", "digits=0.5", "--share", "mnist=0.1", "--json") == 0
@@ -197,7 +196,7 @@ def test_a_share_of_data_that_a_study_is_not_about_is_told(
     assert not any("share of digits" in note for note in told["notes"])
 
 
-def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_tables_are_shortened(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "some-table1") == 0
     shown = capsys.readouterr().out
     assert "│ 39 " in shown
@@ -236,7 +235,7 @@ def test_many_rows_are_shown_in_part(monkeypatch: pytest.MonkeyPatch, capsys: py
         (["some-table1", "--output", "/dev/null/out"], "must be a folder that can be written in"),
     ],
 )
-def test_mistakes_are_one_sentence_before_anything_is_trained(
+def test_errors_are_one_sentence_before_anything_is_trained(
     words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, *words) == 2

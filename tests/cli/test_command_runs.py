@@ -1,4 +1,4 @@
-"""`vaescope runs`: the list, one run, and questions in SQL."""
+"""`vaescope runs`: the list, one run, and SQL queries."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_runs_are_listed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "not there"])
-def test_a_folder_without_runs_says_how_to_get_some(name: str, tmp_path: Path) -> None:
+def test_for_a_folder_without_runs_the_message_says_how_to_train_some(name: str, tmp_path: Path) -> None:
     place = str(tmp_path / name)
     assert asked("--runs", place).startswith(f"No runs in {place}.")
     assert json.loads(asked("--runs", place, "--json")) == []
@@ -85,7 +85,7 @@ def test_a_run_without_history_is_shown(folder: Path, tmp_path: Path) -> None:
     assert "training" in asked("--runs", str(tmp_path))
 
 
-def test_questions_are_answered(folder: Path) -> None:
+def test_sql_queries(folder: Path) -> None:
     query = "SELECT latents, steps FROM runs ORDER BY latents"
     assert json.loads(asked("sql", query, "--runs", str(folder), "--json")) == [
         {"latents": latents, "steps": 4} for latents in (1, 2, 3)
@@ -93,7 +93,7 @@ def test_questions_are_answered(folder: Path) -> None:
     assert "latents" in asked("sql", query, "--runs", str(folder))
 
 
-def test_what_is_said_before_a_subcommand_holds_for_it(folder: Path) -> None:
+def test_options_before_a_subcommand_apply_to_it(folder: Path) -> None:
     run = runs_in(folder)[0]
     assert json.loads(asked("--runs", str(folder), "--json", "show", run.id))["id"] == run.id
     assert json.loads(asked("--runs", str(folder), "--json", "sql", "SELECT 1 AS one")) == [{"one": 1}]
@@ -101,7 +101,7 @@ def test_what_is_said_before_a_subcommand_holds_for_it(folder: Path) -> None:
 
 @pytest.fixture
 def many(folder: Path, tmp_path: Path) -> Path:
-    """The three runs and others that differ in their seeds and what was measured of them."""
+    """The three runs, and others with different seeds and metrics."""
     place = Path(shutil.copytree(folder, tmp_path / "many"))
     configuration = runs_in(folder)[0].configuration
     for seed in range(1, 48):
@@ -116,7 +116,7 @@ def listed(text: str) -> list[str]:
     return re.findall(r"\b[0-9a-f]{12}\b", text)
 
 
-def test_people_see_forty_runs_and_how_to_see_the_others(many: Path) -> None:
+def test_forty_runs_are_shown_with_a_hint_how_to_see_all(many: Path) -> None:
     table = asked("--runs", str(many))
     ids = [run.id for run in runs_in(many)]
     assert listed(table) == ids[:40]
@@ -136,7 +136,7 @@ def test_people_see_forty_runs_and_how_to_see_the_others(many: Path) -> None:
         {"sort": "-mig", "limit": 5},
     ],
 )
-def test_runs_are_chosen_as_in_python(arguments: dict[str, Any], many: Path) -> None:
+def test_runs_are_filtered_as_in_python(arguments: dict[str, Any], many: Path) -> None:
     options = ["--runs", str(many)]
     for name, values in arguments.get("where", {}).items():
         texts = [str(value) for value in values] if isinstance(values, list) else [values or ""]
@@ -149,7 +149,7 @@ def test_runs_are_chosen_as_in_python(arguments: dict[str, Any], many: Path) -> 
     assert listed(asked(*options)) == [row["id"] for row in expected[:40]]
 
 
-def test_settings_can_be_asked_for_lists_and_those_that_do_not_differ_too(tmp_path: Path) -> None:
+def test_any_setting_can_be_filtered_by_including_lists_and_constant_ones(tmp_path: Path) -> None:
     data = np.random.default_rng(0).normal(size=(40, 5))
     for widths in ([6, 4], [5, 4]):
         net = {**NET, "encoder_widths": widths}
@@ -173,7 +173,7 @@ def test_an_id_of_digits_is_text_and_a_number_is_a_number(many: Path) -> None:
     assert [row["id"] for row in json.loads(found)] == ["123456789012"]
 
 
-def test_columns_are_chosen(many: Path) -> None:
+def test_columns_can_be_selected(many: Path) -> None:
     rows = json.loads(asked("--runs", str(many), "--columns", "seed,mig,likelihood", "--json"))
     assert list(rows[0]) in (["seed", "mig", "likelihood"], ["seed", "likelihood"])
     for columns in ("seed,mig,likelihood", " seed, mig ,likelihood", "seed,mig,seed,likelihood"):
@@ -198,7 +198,7 @@ def test_files_hold_all_runs_that_match(many: Path, tmp_path: Path) -> None:
         assert result.fetchall() == [tuple(row.get(name) for name in names) for row in rows]
 
 
-def test_what_no_run_is_like_is_said(many: Path, tmp_path: Path) -> None:
+def test_without_matching_runs_the_filter_is_named(many: Path, tmp_path: Path) -> None:
     assert asked("--runs", str(many), "--where", "latents=77") == f"No runs match (50 in {many}).\n"
     assert json.loads(asked("--runs", str(many), "--where", "latents=77", "--json")) == []
     file = tmp_path / "none.csv"
@@ -224,11 +224,11 @@ def test_what_no_run_is_like_is_said(many: Path, tmp_path: Path) -> None:
         (["--csv", "x.csv", "--limit", "1", "sql", "SELECT 1"], "sql.*--limit and --csv"),
         (["--sort", "id", "--all", "show", "a"], "show.*--sort and --all"),
         (["--columns", "id", "--parquet", "x", "show", "a"], "show.*--columns and --parquet"),
-        (["sql", "--json", "SELECT id, seed, ID, id FROM runs"], "got id.*AS"),
-        (["sql", "--json", "SELECT * FROM runs r JOIN history h ON r.id = h.run"], "got step"),
+        (["sql", "--json", "SELECT id, seed, ID, id FROM runs"], "but id.*AS"),
+        (["sql", "--json", "SELECT * FROM runs r JOIN history h ON r.id = h.run"], "but step"),
     ],
 )
-def test_what_cannot_be_asked_is_named(
+def test_wrong_queries_are_named(
     arguments: list[str], words: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -239,7 +239,7 @@ def test_what_cannot_be_asked_is_named(
 
 
 @pytest.mark.parametrize("option", ["--csv", "--parquet"])
-def test_no_runs_are_no_file(option: str, tmp_path: Path) -> None:
+def test_without_runs_no_file_is_written(option: str, tmp_path: Path) -> None:
     result = RUNNER.invoke(app, ["runs", "--runs", str(tmp_path), option, str(tmp_path / "file")])
     assert isinstance(result.exception, RunError)
     assert str(tmp_path) in str(result.exception)
@@ -253,14 +253,14 @@ def test_one_file_that_cannot_be_written_leaves_the_other_unwritten(folder: Path
     assert not file.exists()
 
 
-def test_what_sql_has_and_json_has_not_becomes_numbers_and_text(folder: Path) -> None:
+def test_sql_types_that_json_lacks_become_numbers_and_text(folder: Path) -> None:
     query = "SELECT 0.5 * latents AS half, MAP {DATE '2020-01-01': 0.5} AS days, [1.5, NULL] AS some FROM runs LIMIT 1"
     (row,) = json.loads(asked("sql", query.replace("LIMIT", "ORDER BY latents LIMIT"), "--runs", str(folder), "--json"))
     assert row == {"half": 0.5, "days": {"2020-01-01": 0.5}, "some": [1.5, None]}
     assert isinstance(row["half"], float)
 
 
-def test_a_run_is_shown_with_what_was_measured(many: Path) -> None:
+def test_a_run_is_shown_with_its_metrics(many: Path) -> None:
     run = next(run for run in runs_in(many) if (run.path / "results.json").exists())
     assert re.search(r"\bmig\b", asked("show", run.id, "--runs", str(many)))
     shown = json.loads(asked("show", run.id, "--runs", str(many), "--json"))
@@ -268,7 +268,7 @@ def test_a_run_is_shown_with_what_was_measured(many: Path) -> None:
     assert shown["failure"] is None
 
 
-def test_a_run_that_failed_says_why(folder: Path, tmp_path: Path) -> None:
+def test_a_failed_run_is_shown_with_the_reason(folder: Path, tmp_path: Path) -> None:
     run = runs_in(folder)[0]
     (tmp_path / run.id).mkdir()
     failure = {"error": "the loss must be finite, it is nan.", "term": "loss", "step": 3, "items": [1]}

@@ -1,4 +1,4 @@
-"""`vaescope sweep`: the plan, the table for people, machines and files; mistakes are one sentence."""
+"""`vaescope sweep`: the plan, the table as text, JSON and files; errors are one sentence."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 from vaescope.cli import main
 from vaescope.cli.sweep import _print_plan
+from vaescope.runs import FitOptions
 from vaescope.runs.measurements import MeasurementSpec
 from vaescope.sweeps.jobs import Job
 from vaescope.sweeps.run import SweepPlan
@@ -59,12 +60,15 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(
     assert call(monkeypatch, file, "--dry-run", "--device", "cpu") == 0
     shown = capsys.readouterr().out
     assert "to do" in shown
-    assert "0 to 1" in shown
-    assert re.match(r"4 runs in 1 jobs, 0 done; the others take about \d+ s one after another", shown.splitlines()[-1])
+    head = shown.splitlines()[1].replace("┃", " ").split()
+    assert head == ["job", "runs", "data", "latents", "beta", "seed", "state", "time"]
+    assert "1.0, 4.0" in shown
+    assert "0, 1" in shown
+    assert re.match(r"4 runs in 1 job, 0 done; the others take about \d+ s one after another", shown.splitlines()[-1])
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_the_plan_for_machines_knows_what_is_done(
+def test_the_plan_as_json_has_the_finished_runs(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, file, "--dry-run", "--json") == 0
@@ -75,7 +79,7 @@ def test_the_plan_for_machines_knows_what_is_done(
     assert call(monkeypatch, file, "--dry-run", "--json") == 0
     after = json.loads(capsys.readouterr().out)
     assert (after["jobs"][0]["runs"], after["jobs"][0]["state"], after["jobs"][0]["seconds"]) == (4, "done", None)
-    assert after["summary"].startswith("4 runs in 1 jobs, 4 done;")
+    assert after["summary"].startswith("4 runs in 1 job, 4 done;")
 
 
 def test_runs_that_diverge_are_named(
@@ -93,7 +97,7 @@ def test_runs_that_diverge_are_named(
     assert len(records) == 4
 
 
-def test_the_table_for_people_has_what_differs(
+def test_the_table_has_the_columns_that_differ(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, file, "--runs", "kept here") == 0
@@ -107,7 +111,7 @@ def test_the_table_for_people_has_what_differs(
     assert len(list((file.parent / "kept here").glob("[!.]*/run.json"))) == 4
 
 
-def test_machines_and_files_have_all_of_it(
+def test_json_and_files_have_every_column(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, file, "--json", "--csv", "table.csv", "--workers", "1") == 0
@@ -121,7 +125,7 @@ def test_machines_and_files_have_all_of_it(
 
 
 @LINUX
-def test_a_disk_that_is_full_by_the_end_hides_nothing(
+def test_with_a_full_disk_the_results_are_still_printed(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, file, "--csv", "/dev/full") == 2
@@ -131,7 +135,7 @@ def test_a_disk_that_is_full_by_the_end_hides_nothing(
     assert "No space left on device" in shown.err
 
 
-def test_a_file_that_is_there_is_written_over(
+def test_an_existing_file_is_overwritten(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = file.parent / "table.csv"
@@ -142,7 +146,7 @@ def test_a_file_that_is_there_is_written_over(
     assert table.read_text().startswith("id,")
 
 
-def test_one_run_is_shown_with_what_came_of_it(
+def test_one_run_is_shown_with_its_result(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text(ONE + 'metrics = ["hoyer"]\n')
@@ -162,8 +166,8 @@ def test_without_items_held_out_the_training_loss_is_shown(
     assert "train_gradient_norm" not in head
 
 
-def test_a_plan_of_many_jobs_says_how_many_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    job = Job(0, "digits", {}, (Member(2),), ("0" * 12,), (0,), MeasurementSpec())
+def test_a_long_plan_has_the_number_of_jobs_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job(0, "digits", FitOptions(), (Member(2),), ("0" * 12,), (0,), MeasurementSpec(), 4)
     jobs = tuple(replace(job, number=number) for number in range(43))
     _print_plan(SweepPlan(jobs, (True,) * 43, (0.0,) * 43, 0.0), json=False)
     lines = capsys.readouterr().out.splitlines()
@@ -190,7 +194,7 @@ def test_a_plan_of_many_jobs_says_how_many_are_not_shown(capsys: pytest.CaptureF
         (["wrong.toml"], "wrong.toml, line 8, training.steps"),
     ],
 )
-def test_mistakes_are_one_sentence_before_anything_is_trained(
+def test_errors_are_one_sentence_before_anything_is_trained(
     words: list[str], said: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (file.parent / "wrong.toml").write_text(TEXT.replace("steps = 4", "steps = 0"))
@@ -202,7 +206,7 @@ def test_mistakes_are_one_sentence_before_anything_is_trained(
     assert {path.name for path in file.parent.iterdir()} == {"sweep.toml", "wrong.toml"}
 
 
-def test_a_grid_of_a_billion_runs_is_counted_at_once(
+def test_a_grid_of_a_billion_runs_is_counted_without_building_it(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many = list(range(1000))

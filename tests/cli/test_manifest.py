@@ -1,4 +1,4 @@
-"""The manifest of variants: written from the registries, up to date, and never in the way of its own repair."""
+"""The manifest of variants: written from the registries, up to date; a broken one can be regenerated."""
 
 from __future__ import annotations
 

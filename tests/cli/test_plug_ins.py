@@ -1,4 +1,4 @@
-"""A plug-in package adds variants without any change here: they are listed, trained, kept in runs, and measured."""
+"""A plug-in package adds variants without changes to vaescope: they are listed, trained, saved and measured."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def used(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     """A folder of runs made with the package, and the JSON that `fit`, `diagnose` and `fondue` printed."""
     runs = tmp_path_factory.mktemp("runs")
     where = ["--runs", str(runs), "--device", "cpu", "--json"]
-    fit = ["fit", *SMALL, "--latents", "3", "--steps", "20", *where]
+    fit = ["fit", *SMALL, "--latents", "3", "--steps", "20", "--tracker", "lines", *where]
     search = ["--period", "20", "--max-periods", "2", "--init", "2", "--largest", "4", "--seeds", "1"]
     fondue = ["fondue", *SMALL, "--gap", "quiet", "--set", "gap.variance=0.01", *search, *where]
     trained = run("-c", DRIVER, plug_ins=installed, commands=[fit])
@@ -85,7 +85,7 @@ def used(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 @pytest.mark.parametrize(
     ("command", "names"),
     [
-        ("fit", ["narrow", "cauchy", "squared_rate"]),
+        ("fit", ["narrow", "cauchy", "squared_rate", "lines"]),
         ("fondue", ["narrow", "cauchy", "squared_rate", "quiet"]),
         ("diagnose", ["best_correlation"]),
     ],
@@ -100,7 +100,7 @@ def test_the_help_of_fit_names_the_package(installed: Path) -> None:
     assert "vaescope-example-plugin 0.3" in run("-m", "vaescope.cli", "fit", "--help", plug_ins=installed).stdout
 
 
-def test_a_run_is_trained_and_kept_with_parts_of_a_plug_in(used: tuple[Path, list[Any]]) -> None:
+def test_a_run_is_trained_and_saved_with_parts_of_a_plug_in(used: tuple[Path, list[Any]]) -> None:
     runs, (row, *_) = used
     assert (row["status"], row["net"], row["likelihood"], row["objective"]) == (
         "complete",
@@ -113,13 +113,20 @@ def test_a_run_is_trained_and_kept_with_parts_of_a_plug_in(used: tuple[Path, lis
     assert configuration["member"]["objective"]["weight"] == 0.1
 
 
+def test_a_tracker_of_a_plug_in_receives_the_run(used: tuple[Path, list[Any]]) -> None:
+    runs, (row, *_) = used
+    lines = (runs / row["id"] / "lines.txt").read_text().splitlines()
+    assert lines[0].startswith("train 1 ")
+    assert lines[-1] == "complete 20"
+
+
 def test_a_metric_of_a_plug_in_is_measured(used: tuple[Path, list[Any]]) -> None:
     (score,) = used[1][1]["metrics"]
     assert score["metric"] == "best_correlation"
     assert 0 <= score["score"] <= 1
 
 
-def test_a_search_uses_the_gap_of_a_plug_in_and_is_kept(used: tuple[Path, list[Any]]) -> None:
+def test_a_search_uses_the_gap_of_a_plug_in_and_is_saved(used: tuple[Path, list[Any]]) -> None:
     runs, (*_, found) = used
     assert (found["gap"], found["threshold"]) == ("quiet", 0.5)
     assert found["trained_steps"] > 0

@@ -1,4 +1,4 @@
-"""What commands print: data cannot steer the terminal; a stream that is closed, full or unread ends them quietly."""
+"""Output of commands: data cannot control the terminal; closed, full or unread streams end them quietly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = "=a\\x1b[31m\\x9b\\x07\\r\\u202e\\udce9.npy"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One run on data with a hostile name, and so many that a listing does not fit into a buffer."""
+    """One run on data with a hostile name, and enough runs that a listing exceeds a buffer."""
     folder = tmp_path_factory.mktemp("runs")
     for seed in range(40):
         data = {"name": HOSTILE, "items": 4, "shape": [5], "fingerprint": "0"}
@@ -50,7 +50,7 @@ def called(*words: object, monkeypatch: pytest.MonkeyPatch) -> object:
     [[], ["--columns", "id,data"], ["sql", "SELECT data FROM runs"], ["sql", "SELECT 1 AS \"a\x1b[31m\", '\x1b[31m'"]],
     ids=["list", "columns", "sql", "names"],
 )
-def test_names_of_data_cannot_steer_the_terminal(
+def test_names_of_data_cannot_control_the_terminal(
     words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = words.index("sql") + 1 if "sql" in words else 0
@@ -72,7 +72,7 @@ def test_one_run_is_shown_without_control_characters_and_json_keeps_them(
     assert {row["data"] for row in json.loads(captured)} == {HOSTILE.replace("\udce9", "\\udce9")}
 
 
-def test_errors_cannot_steer_the_terminal(
+def test_errors_cannot_control_the_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = folder / "no folder\x1b[31m" / HOSTILE
@@ -94,7 +94,7 @@ def test_hostile_names_are_escaped_in_files(
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
-def test_a_spreadsheet_runs_no_text_as_a_formula(start: str) -> None:
+def test_a_spreadsheet_does_not_run_text_as_a_formula(start: str) -> None:
     text = f"{start}cmd|calc"
     written = csv_text([{text: text, "number": -0.5, "middle": f"a{text}", "none": None}])
     assert written.count(f"'{text}") == 2
@@ -109,7 +109,7 @@ def command(words: Sequence[object], stdout: IO[bytes] | int) -> subprocess.Comp
 
 @LINUX
 @pytest.mark.parametrize("words", [["--json"], ["--limit", "1"]], ids=["long", "short"])
-def test_a_full_stream_is_said_in_one_sentence(words: list[str], folder: Path) -> None:
+def test_a_full_stream_is_reported_in_one_sentence(words: list[str], folder: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = command(["runs", "--runs", folder, *words], full)
     assert done.returncode == 2
@@ -117,7 +117,7 @@ def test_a_full_stream_is_said_in_one_sentence(words: list[str], folder: Path) -
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--limit", "1"]], ids=["long", "short"])
-def test_a_reader_that_leaves_ends_the_command_quietly(words: list[str], folder: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(words: list[str], folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -129,7 +129,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(words: list[str], folder:
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize("words", ["runs", "--version", "runs sql 'SELECT 1'", "runs --json"])
-def test_closed_streams_are_quiet_and_no_file_gets_their_numbers(words: str, folder: Path, tmp_path: Path) -> None:
+def test_closed_streams_are_quiet_and_no_file_receives_the_output(words: str, folder: Path, tmp_path: Path) -> None:
     line = f"cd '{folder.parent}' && '{sys.executable}' -m vaescope {words}"
     at = f" --runs '{folder}'" if words.startswith("runs") else ""
     done = subprocess.run(f"{line}{at} >&-", shell=True, stderr=subprocess.PIPE, check=False)

@@ -1,4 +1,4 @@
-"""Tables on a terminal: words and ids stay whole, the most telling columns are shown, the others are counted."""
+"""Tables on a terminal: words and ids are not cut, the most informative columns are shown, the others are counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from vaescope.training import Member
 pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
-ASKED = {"id", "status", "data", "model", "latents", "objective", "beta", "seed", "step", "test_loss"}
+MOST_IMPORTANT = {"id", "latents", "beta", "test_loss", "active", "mixed", "passive", "status"}
+ASKED = {*MOST_IMPORTANT, "data", "model", "objective", "seed", "step"}
+UNITS = "Losses and their terms are in nats per item."
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_terminal(width: int, *arguments: str) -> list[str]:
-    """The lines that a terminal of so many columns is sent, without colours."""
+    """The printed lines for a terminal with `columns` columns, without colours."""
     import fcntl
     import struct
     import termios
@@ -57,7 +59,7 @@ def on_terminal(width: int, *arguments: str) -> list[str]:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # how Linux says that nobody writes there any more
+    except OSError:  # how Linux reports that the last writer has closed it
         return b""
 
 
@@ -71,36 +73,37 @@ def heads(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_runs_can_be_read_on_a_terminal(width: int, folder: Path) -> None:
+def test_a_list_of_runs_is_readable_on_a_terminal(width: int, folder: Path) -> None:
     lines = on_terminal(width, "runs", "--runs", str(folder))
     assert max(map(len, lines)) <= width
     shown = heads(lines[0])
-    assert set(shown) >= ASKED
+    assert set(shown) >= (ASKED if width == 120 else MOST_IMPORTANT)
     ids = sorted(path.parent.name for path in folder.glob("*/run.json"))
-    assert [line.split()[0] for line in lines[2:-1]] == ids
+    assert [line.split()[0] for line in lines[2:-3]] == ids
     everything = heads(in_pipe("runs", "--runs", str(folder))[1])
     assert [name for name in everything if name in shown] == shown
     hidden = len(everything) - len(shown)
-    assert lines[-1].startswith(f"{hidden} columns not shown: ")
+    assert lines[-3].startswith(f"{hidden} columns not shown: ")
+    assert lines[-2:] == [UNITS, "Types of latents were counted over 40 items after training."]
 
 
-def test_a_terminal_that_is_wide_enough_shows_what_a_pipe_is_given(folder: Path) -> None:
+def test_a_wide_terminal_shows_the_same_as_a_pipe(folder: Path) -> None:
     assert on_terminal(400, "runs", "--runs", str(folder)) == in_pipe("runs", "--runs", str(folder))
 
 
-def test_settings_that_vary_come_before_those_that_do_not(folder: Path, tmp_path: Path) -> None:
+def test_settings_that_vary_come_first(folder: Path, tmp_path: Path) -> None:
     data = np.random.default_rng(0).normal(size=(40, 5))
     members = [Member(2, learning_rate=rate) for rate in (0.001, 0.002)]
     runs = fit_many(data, members, FitOptions(net=NET, steps=4, batch=8, runs=tmp_path, device="cpu"))
     shown = heads(on_terminal(60, "runs", "--runs", str(tmp_path))[0])
-    assert {"id", "learning_rate", "test_loss", "status"} <= set(shown)
+    assert {"id", "learning_rate", "test_loss", "active", "mixed", "passive"} <= set(shown)
     assert "model" not in shown
     for run in runs:
         (run.path / "results.json").write_text(json.dumps(sealed({"mig": {"values": {"mig": 0.5}}})))
     assert "mig" in heads(on_terminal(100, "runs", "--runs", str(tmp_path))[0])
 
 
-def test_columns_that_are_asked_for_are_shown_in_their_order(folder: Path) -> None:
+def test_selected_columns_are_shown_in_their_order(folder: Path) -> None:
     names = "test_reconstruction,train_reconstruction,id,train_rate,seed,train_loss"
     lines = on_terminal(60, "runs", "--runs", str(folder), "--columns", names)
     assert heads(lines[0]) == ["test_reconstruction", "train_reconstruction", "id", "seed"]
@@ -117,17 +120,19 @@ def test_why_a_run_failed_is_shown_in_whole_words(folder: Path, tmp_path: Path) 
     assert [word for line in lines for word in re.findall(r"\bword\d+\b", line)] == words
 
 
-def test_no_column_is_left_out_that_fits() -> None:
+def test_every_column_that_fits_is_shown() -> None:
     columns = [["id", "0123456789ab"], ["seed", "1"], ["what", "a sentence of words"]]
     wide = layout(columns, 60, [0, 1, 2])
     assert (wide.shown, wide.widths, wide.ruled) == ((0, 1, 2), (12, 4, 19), True)
-    wrapped = layout(columns, 40, [0, 1, 2])
-    assert (wrapped.shown, wrapped.widths, wrapped.ruled) == ((0, 1, 2), (12, 4, 14), True)
-    bare = layout(columns, 28, [0, 1, 2])
-    assert (bare.shown, bare.widths, bare.ruled) == ((0, 1, 2), (12, 4, 10), False)
-    assert layout(columns, 20, [0, 1, 2]).shown == (0, 1)
-    assert layout(columns, 21, [2, 0, 1]).shown == (0, 2)
-    assert layout(columns, 5, [2, 0, 1]).shown == (2,)
+    columns[2][1] = "a sentence of a few more words"
+    wrapped = layout(columns, 55, [0, 1, 2])
+    assert (wrapped.shown, wrapped.widths, wrapped.ruled) == ((0, 1, 2), (12, 4, 29), True)
+    columns[2][1] = "a sentence of words"
+    bare = layout(columns, 38, [0, 1, 2])
+    assert (bare.shown, bare.widths, bare.ruled) == ((0, 1, 2), (12, 4, 19), False)
+    assert layout(columns, 28, [0, 1, 2]).shown == (0, 1)
+    assert layout(columns, 32, [2, 0, 1]).shown == (0, 2)
+    assert (layout(columns, 10, [2, 0, 1]).shown, layout(columns, 10, [2, 0, 1]).widths) == ((2,), (10,))
     assert layout([["path", "/" + "x" * 99]], 80, [0]).widths == (76,)
 
 
@@ -138,12 +143,12 @@ COLUMNS = st.integers(0, 4).flatmap(
 
 
 @given(COLUMNS, st.integers(MAX_UNBROKEN_WORD, 120), st.randoms(use_true_random=False))
-def test_a_table_is_never_wider_than_its_room(columns: list[list[str]], room: int, random: Random) -> None:
+def test_a_table_is_never_wider_than_the_terminal(columns: list[list[str]], room: int, random: Random) -> None:
     order = list(range(len(columns)))
     random.shuffle(order)
     found = layout(columns, room, order)
-    beside = RULED_PADDING * len(found.shown) + 1 if found.ruled else PLAIN_PADDING * (len(found.shown) - 1)
-    assert sum(found.widths) + beside <= room
+    padding = RULED_PADDING * len(found.shown) + 1 if found.ruled else PLAIN_PADDING * (len(found.shown) - 1)
+    assert sum(found.widths) + padding <= room
     assert order[0] in found.shown
     assert all(width >= 1 for width in found.widths)
     assert list(found.shown) == sorted(found.shown)

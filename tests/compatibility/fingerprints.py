@@ -1,4 +1,4 @@
-"""Hashes of weights and gaps of short trainings: two versions that train alike print the same, on one machine.
+"""Hashes of weights and gaps of short trainings: two versions that train identically print the same on one machine.
 
 `python fingerprints.py` prints JSON; run it with the source of each version on PYTHONPATH and compare.
 """
@@ -50,7 +50,7 @@ def fingerprints(folder: Path) -> dict[str, object]:
         runs = vs.fit_many("dsprites-small", members, vs.FitOptions(net=mlp, **common))
     for place, run in enumerate(runs):
         found[f"ensemble {place}"] = [run.id, digest(run.model.state_dict())]
-    # Version 0.1 had another name for it.
+    # Version 0.1 had a different name for it.
     periods = {"most_periods" if vs.__version__.startswith("0.1") else "max_periods": 2}
     search = vs.fondue("dsprites-small", period=40, **periods, largest=16, init=4, device="cpu", runs=folder)
     (kept,) = folder.glob("fondue-*")

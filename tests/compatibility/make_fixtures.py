@@ -16,7 +16,7 @@ NET = ["--net", "mlp", "--set", "net.encoder_widths=[8]", "--set", "net.decoder_
 COMPLETE = ["digits", "--latents", "3", "--steps", "100"]
 CONDITIONAL = ["digits", "--latents", "3", "--model", "conditional", "--objective", "beta_tc", "--steps", "60"]
 CRITIC = ["digits", "--latents", "2", "--objective", "factor", "--set", "objective.critic_widths=[8]", "--steps", "60"]
-# Python, as checkpoints must come often: the settings that `test_runs_of_0_1.py` resumes with.
+# Python, because checkpoints must be frequent: the settings that `test_runs_of_0_1.py` resumes with.
 KILLED = """
 import vaescope as vs
 mlp = {{"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}}
@@ -46,7 +46,7 @@ metrics = ["mig"]
 
 
 def vaescope(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end."""
+    """Run one command and wait for it."""
     return subprocess.run([sys.executable, "-m", "vaescope", *words], capture_output=True, text=True)
 
 
@@ -56,7 +56,7 @@ def train(runs: Path, latents: list[int], seeds: list[int]) -> subprocess.Popen[
 
 
 def interrupt(runs: Path, pattern: str, latents: list[int], seeds: list[int]) -> None:
-    """Train runs, kill the process after its first checkpoint, and keep the weights that they end with apart."""
+    """Train runs, kill the process after its first checkpoint, and save their final weights separately."""
     process = train(runs, latents, seeds)
     while not list(runs.glob(pattern)) and process.poll() is None:
         time.sleep(0.01)

@@ -49,7 +49,7 @@ def test_a_configuration_read_and_written_again_keeps_its_id_and_every_field(fil
 
 
 @pytest.mark.parametrize("identity", [COMPLETE, CONDITIONAL, CRITIC, PRUNED])
-def test_a_complete_run_opens_with_the_weights_that_were_kept(identity: str) -> None:
+def test_a_complete_run_opens_with_the_saved_weights(identity: str) -> None:
     run = vs.Run.open(STORE / "runs" / identity)
     assert run.status == "complete"
     kept = load_file(STORE / "runs" / identity / "model.safetensors")
@@ -58,7 +58,7 @@ def test_a_complete_run_opens_with_the_weights_that_were_kept(identity: str) -> 
     }
 
 
-def test_complete_runs_are_found_and_not_trained_again(store: Path) -> None:
+def test_complete_runs_are_found_and_not_retrained(store: Path) -> None:
     asked = {"net": MLP, "learning_rate": 1e-2, "runs": store / "runs", "progress": False}
     before = (store / "runs" / COMPLETE / "history.jsonl").read_bytes()
     assert vs.fit("digits", 3, steps=100, **asked).id == COMPLETE
@@ -76,7 +76,7 @@ def test_complete_runs_are_found_and_not_trained_again(store: Path) -> None:
         (CRITIC, {"latents": 2, "objective": {"name": "factor", "critic_widths": [8]}, "steps": 60}),
     ],
 )
-def test_training_anew_gives_the_weights_of_0_1(identity: str, asked: dict[str, object], tmp_path: Path) -> None:
+def test_training_gives_the_weights_of_0_1(identity: str, asked: dict[str, object], tmp_path: Path) -> None:
     run = vs.fit("digits", net=MLP, learning_rate=1e-2, runs=tmp_path, progress=False, **asked)
     assert run.id == identity
     for name, kept in load_file(STORE / "runs" / identity / "model.safetensors").items():
@@ -118,7 +118,7 @@ def test_a_pruned_run_names_the_run_it_came_from() -> None:
     assert (pruned.run, pruned.kept) == (COMPLETE, (0, 1))
 
 
-def test_a_search_is_found_and_trains_nothing(store: Path) -> None:
+def test_a_search_is_found_without_training(store: Path) -> None:
     found = vs.fondue("digits", seeds=2, largest=12, period=100, net=MLP, learning_rate=1e-2, runs=store / "runs")
     kept = json.loads((STORE / "runs" / "fondue-067868fd9c5b" / "fondue.json").read_text())
     assert found.trained_steps == 0
@@ -126,7 +126,7 @@ def test_a_search_is_found_and_trains_nothing(store: Path) -> None:
     assert [path.name for path in (store / "runs").glob("fondue-*")] == ["fondue-067868fd9c5b"]
 
 
-def test_a_sweep_is_found_with_what_was_measured(store: Path) -> None:
+def test_a_sweep_is_found_with_its_measurements(store: Path) -> None:
     before = {file: file.read_bytes() for file in (store / "sweep").rglob("*.safetensors")}
     rows = command("sweep", str(store / "study.toml"), "--runs", str(store / "sweep"))
     assert {row["id"] for row in rows} == {path.parent.name for path in (STORE / "sweep").glob("*/run.json")}

@@ -1,4 +1,4 @@
-"""What holds for every model that can be built from registered parts."""
+"""Contract tests for every model that can be built from registered parts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training.layout import Layout, Weights
 
-IMAGE, VECTOR = (1, 16, 16), (12,)
+IMAGE, SIGNAL, VECTOR = (1, 16, 16), (2, 13), (12,)
 ITEMS, LATENTS, WIDER = 3, 4, 7
 CONDITION = 3
 STEP = torch.tensor(0)
-ONLY_FOR_IMAGES = {"conv"}
+ONLY_FOR = {"conv": "image", "conv1d": "signal", "resnet": "image"}
 SMALL = MLP((6,), (6,), "tanh", "tanh")
 
 
@@ -58,10 +58,10 @@ def every_posterior_and_prior() -> Iterator[Any]:
 
 
 def every_net_and_likelihood() -> Iterator[Any]:
-    """Every net with every model, and every likelihood, for images and for vectors; other parts are defaults."""
-    for kind, shape in (("image", IMAGE), ("vector", VECTOR)):
+    """Every net with every model, and every likelihood, for every kind of item; other parts are defaults."""
+    for kind, shape in (("image", IMAGE), ("signal", SIGNAL), ("vector", VECTOR)):
         for model, net in product(MODELS, NETS):
-            if kind == "image" or net not in ONLY_FOR_IMAGES:
+            if ONLY_FOR.get(net, kind) == kind:
                 architecture = describe(model, net=net, posterior=default_posterior(model))
                 yield pytest.param(architecture, shape, id=f"{model}-{net}-{kind}")
         for likelihood in LIKELIHOODS:

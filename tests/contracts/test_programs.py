@@ -1,22 +1,23 @@
-"""The training step of every variant can be traced into one program, and gives the same numbers."""
+"""The training step of every variant can be traced into one program, for one model too, and gives the same numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from vaescope.data import Dataset, open_dataset
 from vaescope.data.conditions import condition_width
 from vaescope.models import MODELS, Architecture
-from vaescope.nets import MLP
+from vaescope.nets import MLP, Conv, Net, ResNet
 from vaescope.objectives import OBJECTIVES, Beta, Factor
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training import Member, Plan, Trainer
-from vaescope.training.batches import draw_noise
+from vaescope.training.batches import Batches, draw_noise
+from vaescope.training.engines import StackedEngine, traced
 
 NET = MLP((12,), (12,))
 PLAN = Plan(4, 8, precision="float64", log_every=2, evaluate_every=4, monitor_every=0)
@@ -28,23 +29,46 @@ def data(request: pytest.FixtureRequest) -> Dataset:
     return open_dataset(request.param).draw(64)
 
 
+Step = Callable[..., dict[str, torch.Tensor]]
+
+
+def inputs_of(trainer: Trainer) -> tuple[object, ...]:
+    """The inputs of the first step."""
+    state, ensemble = trainer.state, trainer.ensemble
+    noise = draw_noise(ensemble.noise, ensemble.inputs.seeds, STEP, trainer.order.batch, state.parameters.dtype)
+    drawn, items = {name: draw[0] for name, draw in noise.items()}, trainer.order.indices(STEP)[0]
+    return state.parameters, state.slots, state.buffers, items, {}, drawn, torch.tensor(0), ensemble.inputs
+
+
+def traced_step(trainer: Trainer, step: Step) -> Step:
+    """The step as one program, which waits for no number of a GPU."""
+    before = trainer.state.copy()
+    program = traced(step, inputs_of(trainer))
+    trainer.state.restore(before)
+    nodes = program.graph.nodes  # type: ignore[attr-defined]
+    assert torch.ops.aten._local_scalar_dense.default not in {node.target for node in nodes}
+    return program
+
+
+def assert_equal_steps(trainer: Trainer, steps: Sequence[Step]) -> None:
+    state, before, ends = trainer.state, trainer.state.copy(), []
+    for step in steps:
+        state.restore(before)
+        records = step(*inputs_of(trainer))
+        ends.append((state.parameters.clone(), records))
+    for end in ends[1:]:
+        torch.testing.assert_close(end, ends[0], rtol=1e-12, atol=1e-12)
+    assert not torch.equal(ends[0][0], before.parameters)
+
+
 def assert_traceable(architecture: Architecture, objective: Any, data: Dataset) -> None:
     members = [Member(2, objective, 1e-3, 0), Member(4, objective, 1e-3, 1)]
-    trainer = Trainer(architecture, members, PLAN, data)
-    state, engine, before = trainer.state, trainer.engine, trainer.state.copy()
-    items = trainer.order.indices(STEP)[0]
-    ensemble = trainer.ensemble
-    noise = draw_noise(ensemble.noise, ensemble.inputs.seeds, STEP, trainer.order.batch, state.parameters.dtype)
-    drawn = {name: draw[0] for name, draw in noise.items()}
-    inputs = (state.parameters, state.slots, state.buffers, items, drawn, torch.tensor(0), ensemble.inputs)
-    program = make_fx(lambda *given: engine.step(*given))(*inputs)
-    ends = []
-    for step in (engine.step, program):
-        state.restore(before)
-        records = step(*inputs)
-        ends.append((state.parameters.clone(), records))
-    torch.testing.assert_close(ends[1], ends[0], rtol=1e-12, atol=1e-12)
-    assert not torch.equal(ends[0][0], before.parameters)
+    for own in (members, members[1:]):
+        trainer = Trainer(architecture, own, PLAN, data)
+        batches = Batches.of(data, trainer.ensemble.model, trainer.device)
+        engine = StackedEngine(trainer.ensemble, batches, trainer.order)
+        step = engine.step if len(own) > 1 else engine.single_step
+        assert_equal_steps(trainer, list(dict.fromkeys([engine.step, step, traced_step(trainer, step)])))
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
@@ -69,3 +93,10 @@ def test_the_training_step_of_every_model_can_be_traced(name: str, data: Dataset
         pytest.skip(f"{data.name} has no {kind} to condition on")
     width = 0 if kind is None else condition_width(data, kind)
     assert_traceable(Architecture(name, NET, MODELS[name].default_posterior, condition=width), Beta(2.0), data)
+
+
+@pytest.mark.parametrize(
+    "net", [Conv(channels=(4, 6, 6, 8), hidden=8), ResNet(width=4, widest=8)], ids=["conv", "resnet"]
+)
+def test_the_training_step_of_convolutional_nets_can_be_traced(net: Net) -> None:
+    assert_traceable(Architecture(net=net), Beta(2.0), open_dataset("dsprites-small").draw(64))

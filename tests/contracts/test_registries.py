@@ -1,4 +1,4 @@
-"""What holds for every registry: names, docstrings, round trips, messages, and the help of the command line."""
+"""Contract tests for every registry: names, docstrings, round trips, messages, and the help of the command line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typer.testing import CliRunner
 
 from vaescope.cli import app
 from vaescope.data import DATASETS, open_dataset
-from vaescope.errors import UnknownNameError
+from vaescope.errors import ConfigurationError, UnknownNameError
 from vaescope.likelihoods import LIKELIHOODS, Gaussian
 from vaescope.models import MODELS, Architecture
 from vaescope.nets import INITIALISATIONS, MLP, NETS, Conv, FullyConnected
 from vaescope.objectives import OBJECTIVES, Beta
 from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
-from vaescope.registry import lookup
+from vaescope.registry import PartRegistry, lookup
+from vaescope.runs import TRACKERS
 from vaescope.sizing import GAPS
 from vaescope.training import OPTIMISERS, PRECISIONS, AMSGrad
 
@@ -37,7 +38,10 @@ TABLES: dict[str, Any] = {
     "posterior": POSTERIORS,
     "precision": PRECISIONS,
     "prior": PRIORS,
+    "tracker": TRACKERS,
 }
+# Parts that a command does not have.
+ABSENT = {"fit": {"data", "gap"}, "fondue": {"data", "tracker"}, "sweep": TABLES.keys() - {"tracker"}}
 ENTRIES = [pytest.param(kind, name, id=f"{kind}-{name}") for kind, table in TABLES.items() for name in table]
 VARIANTS = [
     pytest.param(kind, name, id=f"{kind}-{name}")
@@ -50,6 +54,13 @@ VARIANTS = [
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
 def test_names_are_lower_case_words(kind: str, name: str) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, table in TABLES.items() if isinstance(table, PartRegistry)])
+def test_a_part_that_is_not_registered_is_told_the_table(kind: str) -> None:
+    (table,) = (name for name, one in globals().items() if one is TABLES[kind])
+    with pytest.raises(ConfigurationError, match=rf"got object\. Register its class with the decorator @{table}\.reg"):
+        TABLES[kind].name_of(object())
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
@@ -65,7 +76,9 @@ def test_every_entry_has_a_description(kind: str, name: str) -> None:
         assert not text.startswith(f"{entry.__name__}(")
 
 
-@pytest.mark.parametrize("kind", ["gap", "likelihood", "net", "objective", "optimiser", "posterior", "prior"])
+@pytest.mark.parametrize(
+    "kind", ["gap", "likelihood", "net", "objective", "optimiser", "posterior", "prior", "tracker"]
+)
 def test_variants_with_options_are_frozen_data_classes(kind: str) -> None:
     for variant in TABLES[kind].values():
         assert dataclasses.is_dataclass(variant)
@@ -138,11 +151,11 @@ def output_of(*arguments: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", result.output)
 
 
-@pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"data"}))
-@pytest.mark.parametrize("command", ["fit", "fondue"])
+@pytest.mark.parametrize(
+    ("command", "kind"), [(command, kind) for command in ABSENT for kind in sorted(TABLES.keys() - ABSENT[command])]
+)
 def test_the_help_of_an_option_lists_all_variants(command: str, kind: str) -> None:
-    if (command, kind) != ("fit", "gap"):
-        assert set(TABLES[kind]) <= words_of(help_of(kind, command))
+    assert set(TABLES[kind]) <= words_of(help_of(kind, command))
 
 
 def test_the_datasets_command_lists_all_data_sets() -> None:

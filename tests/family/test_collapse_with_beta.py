@@ -28,10 +28,10 @@ def mnist(part: str, items: int) -> Dataset:
 
 
 def sweep(model: str, seed: int) -> list[Collapse]:
-    """What became of the latents at each beta, on test images.
+    """Collapse of the latents at each beta, on test images.
 
-    r leaves VGON's heads on its way out and enters them on its way in, so that the log-variance grows with the square
-    of their weights: by Glorot's scheme three times what it is by PyTorch's, with which the authors of VGON begin.
+    VGON applies its heads twice (to compute r and to encode it), so the log-variance grows with the square of their
+    weights: with Glorot's scheme three times larger than with PyTorch's, which the authors of VGON use.
     """
     net = MLP((64,), (64,), "elu", "elu")
     members = [Member(LATENTS, Beta(beta), 1e-3, seed) for beta in BETAS]

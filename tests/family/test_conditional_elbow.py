@@ -26,7 +26,7 @@ def mnist(part: str) -> Dataset:
 
 
 def held_out_terms(model: str, steps: int) -> list[dict[str, float]]:
-    """BCE, KL and BCE + beta KL of each seed, on 2,000 test images; net, optimiser and start are the paper's."""
+    """BCE, KL and BCE + beta KL of each seed, on 2,000 test images; net, optimiser and start as in the paper."""
     architecture = Architecture(
         model,
         MLP((500,), (500,), "tanh", "tanh"),
@@ -40,13 +40,13 @@ def held_out_terms(model: str, steps: int) -> list[dict[str, float]]:
 
 
 def test_the_label_lowers_the_negative_elbo() -> None:
-    """Published at beta = 5 after 200 epochs: 160 without the label, 140 with it; here after 3 of a sixth of MNIST."""
+    """Published at beta = 5 after 200 epochs: 160 without the label, 140 with it; here 3 epochs on a sixth of MNIST."""
     conditional, plain = held_out_terms("conditional", 300), held_out_terms("vae", 300)
     for with_label, without in zip(conditional, plain, strict=True):
         for terms in (with_label, without):
             assert terms["loss"] == pytest.approx(terms["reconstruction"] + BETA * terms["rate"], rel=1e-5)
             assert 140 < terms["loss"] < 200
         assert with_label["loss"] < 0.95 * without["loss"]
-        # What the label says need not be paid for in nats of the code.
+        # The code need not encode the information of the label.
         assert with_label["rate"] < 0.8 * without["rate"]
         assert with_label["reconstruction"] < 1.02 * without["reconstruction"]

@@ -28,8 +28,8 @@ def found() -> list[tuple[Representation, VariableTypes]]:
     assert sprites.factors is not None
     data = from_array(images, "sprites", factors=sprites.factors.numpy())
     architecture = Architecture("identifiable", MLP((128,), (128,)), condition=5)
-    members = [Member(LATENTS, learning_rate=1e-3, seed=seed) for seed in (0, 1)]
-    trainer = Trainer(architecture, members, Plan(3000, 64, log_every=3000, evaluate_every=3000, monitor_every=0), data)
+    members = [Member(LATENTS, learning_rate=2e-3, seed=seed) for seed in (0, 1)]
+    trainer = Trainer(architecture, members, Plan(1500, 64, log_every=1500, evaluate_every=1500, monitor_every=0), data)
     trainer.advance()
     codes = [encode(trainer.model(place), data) for place in range(len(members))]
     return [(one, variable_types(one)) for one in codes]

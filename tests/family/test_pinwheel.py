@@ -32,7 +32,7 @@ BOTH = ((0.0, 1.0), (3.0, 1.0))
 
 @dataclass(frozen=True)
 class Measurement:
-    """What figure 3 shows of a trained model, in numbers."""
+    """The numbers behind figure 3 for one trained model."""
 
     missed: float  # KL(p(z) || q(z)): prior mass that no code covers
     strayed: float  # KL(q(z) || p(z)): codes where the prior has none
@@ -66,7 +66,7 @@ def measurements() -> dict[tuple[float, float], list[Measurement]]:
     architecture = Architecture(net=MLP((100,), (100,)), prior="mixture", likelihood=Gaussian(1.0, learned=True))
     places = [(pair, seed) for pair in (*BY_BETA, *BY_ALPHA, *BOTH) for seed in SEEDS]
     members = [Member(2, Decomposition(*pair, "kl"), 1e-3, seed) for pair, seed in places]
-    # Quarters of the data: KL(p || q) over a batch costs its square, and what is measured is over all items.
+    # Quarters of the data: the cost of KL(p || q) is quadratic in the batch, and the measurements are over all items.
     plan = Plan(1000, 100, AMSGrad(), log_every=1000, evaluate_every=1000, monitor_every=0)
     trainer = Trainer(architecture, members, plan, data)
     trainer.advance()
@@ -76,10 +76,10 @@ def measurements() -> dict[tuple[float, float], list[Measurement]]:
     return found
 
 
-def test_codes_overlap_more_the_larger_beta_until_they_say_nothing(
+def test_codes_overlap_more_with_larger_beta_until_they_carry_no_information(
     measurements: dict[tuple[float, float], list[Measurement]],
 ) -> None:
-    """Figure 3, top: the posteriors widen and the information falls, in the end to nothing."""
+    """Figure 3, top: the posteriors widen and the information falls to zero."""
     for narrow, medium, wide in zip(*(measurements[pair] for pair in BY_BETA), strict=True):
         assert narrow.spread < 0.08 < medium.spread < 0.25 < 0.5 < wide.spread, (narrow, medium, wide)
         assert narrow.information > 3 > 2.2 > medium.information > 1 > 0.3 > wide.information, (narrow, medium, wide)
@@ -100,7 +100,7 @@ def test_the_match_to_the_prior_improves_with_alpha(measurements: dict[tuple[flo
         )
 
 
-def test_a_large_alpha_widens_the_codes_no_further_than_neighbours_need(
+def test_a_large_alpha_widens_the_codes_only_until_neighbours_overlap(
     measurements: dict[tuple[float, float], list[Measurement]],
 ) -> None:
     """Section 6.2: overlap grows with alpha, too, but large values do not make the codes collapse to a mode."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,9 @@ from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from vaescope.errors import CollapseWarning, ConfigurationError, DataError
+from vaescope.errors import CollapseWarning, ConfigurationError, DataError, UnknownNameError
 from vaescope.integrations.lightning import PolarisedRegimeCallback
-from vaescope.regime.variable_types import variable_types
+from vaescope.regime.variable_types import VariableTypes, variable_types
 
 pytestmark = [
     # Lightning's advice on speed, and its use of functions that newer versions of torch deprecate.
@@ -38,7 +40,7 @@ def items(count: int = 256) -> Tensor:
 
 
 class TinyVAE(LightningModule):
-    """A linear VAE with four latents, of which the data need two; `beta` weighs the rate."""
+    """A linear VAE with four latents, of which the data need two; `beta` is the weight of the rate."""
 
     def __init__(self, beta: float = 1.0) -> None:
         super().__init__()
@@ -95,22 +97,20 @@ def trained(callback: PolarisedRegimeCallback | None, module: LightningModule | 
 
 
 class Steps:
-    """An `encode` that records the steps at which it is called."""
+    """An `encode` that records the steps at which it is called; the first call is to recognise what it returns."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
 
-    def __call__(self, module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def __call__(self, module: Any, batch: list[Tensor]) -> dict[str, Tensor]:
         self.seen.append(module.trainer.global_step)
-        return module.encode(batch)
+        return dict(zip(("mean", "log_variance"), module.encode(batch), strict=True))
 
 
 def test_the_counts_are_those_of_the_probe_under_the_weights_of_that_step() -> None:
     callback, module = PolarisedRegimeCallback(probe(), every=40), TinyVAE()
     trainer = trained(callback, module)
-    with torch.no_grad():
-        mean, log_variance = module.eval().encode(probe())
-    expected = variable_types((mean, log_variance.double().exp()))
+    expected = final_types(module)
     assert callback.types is not None
     assert callback.types.by_rule == expected.by_rule
     assert {kind: float(trainer.callback_metrics[kind]) for kind in KINDS} == expected.counts
@@ -123,26 +123,60 @@ def test_unneeded_latents_become_passive_and_needed_ones_active_without_a_warnin
     assert callback.types.counts == {"active": 2, "mixed": 0, "passive": 2}
 
 
-def test_it_probes_every_n_steps() -> None:
+def test_it_probes_every_n_steps_and_the_final_weights() -> None:
     steps = Steps()
     trained(PolarisedRegimeCallback(probe(), steps, every=15))
-    assert steps.seen == [15, 30]
+    assert steps.seen == [0, 15, 30, 40]
+
+
+def final_types(module: TinyVAE) -> VariableTypes:
+    with torch.no_grad():
+        mean, log_variance = module.eval().encode(probe())
+    return variable_types((mean, log_variance.double().exp()))
+
+
+@pytest.mark.parametrize("every", [100, None])
+def test_a_training_shorter_than_the_first_period_ends_with_types_of_the_final_weights(
+    every: int | None, tmp_path: Path
+) -> None:
+    callback, module = PolarisedRegimeCallback(probe(), every=every, prefix="probe/"), TinyVAE(beta=1.5)
+    logger = CSVLogger(tmp_path)
+    trainer = trained(callback, module, max_steps=48, logger=logger)
+    assert callback.types is not None
+    assert callback.types.by_rule == final_types(module).by_rule
+    metrics = {kind: float(trainer.callback_metrics[f"probe/{kind}"]) for kind in KINDS}
+    assert metrics == callback.types.counts
+    last = dict(zip(*(line.split(",") for line in logged(logger)[:2]), strict=True))
+    assert {kind: float(last[f"probe/{kind}"]) for kind in KINDS} == callback.types.counts
+    assert float(last["step"]) == 48
+
+
+def test_the_last_probe_replaces_the_counts_of_the_one_before() -> None:
+    callback = PolarisedRegimeCallback(probe(), scripted(4, 3, 1), every=15)
+    with pytest.warns(CollapseWarning, match="step 40"):
+        trainer = trained(callback)
+    assert float(trainer.callback_metrics["active"]) == 1
+
+
+def logged(logger: CSVLogger) -> list[str]:
+    logger.save()
+    return Path(logger.log_dir, "metrics.csv").read_text().split()
 
 
 def test_batches_without_an_optimiser_step_are_not_probed_twice() -> None:
     steps = Steps()
     trained(PolarisedRegimeCallback(probe(), steps, every=3), max_steps=8, accumulate_grad_batches=2)
-    assert steps.seen == [3, 6]
+    assert steps.seen == [0, 3, 6, 8]
 
 
 def test_it_probes_after_each_validation_epoch_but_not_after_the_sanity_check() -> None:
     steps = Steps()
     callback = PolarisedRegimeCallback(probe(), steps, every=None, prefix="probe/")
     trainer = trained(callback, max_steps=12, limit_val_batches=1, num_sanity_val_steps=1)
-    assert steps.seen == [4, 8, 12]
+    assert steps.seen == [0, 4, 8, 12]
     assert sum(float(trainer.callback_metrics[f"probe/{kind}"]) for kind in KINDS) == 4
     trainer.validate(trainer.lightning_module, DataLoader(TensorDataset(items()), 64), verbose=False)
-    assert len(steps.seen) == 3
+    assert len(steps.seen) == 4
     assert callback.types is not None
 
 
@@ -154,17 +188,16 @@ def test_the_progress_bar_shows_the_counts_until_the_next_probe() -> None:
 def test_every_probe_is_logged(tmp_path: Path) -> None:
     logger = CSVLogger(tmp_path)
     trained(PolarisedRegimeCallback(probe(), every=15), logger=logger, log_every_n_steps=50)
-    logger.save()
-    header, *rows = Path(logger.log_dir, "metrics.csv").read_text().split()
+    header, *rows = logged(logger)
     table = [dict(zip(header.split(","), map(float, row.split(",")), strict=True)) for row in rows]
-    assert [row["step"] for row in table] == [15, 30]
+    assert [row["step"] for row in table] == [15, 30, 40]
     assert all(sum(row[kind] for kind in KINDS) == 4 for row in table)
 
 
 def test_probing_does_not_change_the_training() -> None:
     def noisy(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
         mean, log_variance = module.encode(batch)
-        return mean + 0.01 * torch.randn_like(mean), log_variance
+        return mean + 0.01 * torch.randn_like(mean), log_variance.exp()
 
     seen, unseen = TinyVAE(), TinyVAE()
     unseen.load_state_dict(seen.state_dict())
@@ -176,7 +209,7 @@ def test_probing_does_not_change_the_training() -> None:
 def test_the_probe_is_encoded_in_evaluation_mode_and_every_submodule_returns_to_its_mode() -> None:
     module = TinyVAE()
     trained(PolarisedRegimeCallback(probe(), every=1), module, max_steps=3)
-    assert module.training_when_encoded == [True, False] * 3
+    assert module.training_when_encoded == [False, *[True, False] * 3]
     assert module.training
     assert module.encoder.training
     assert not module.frozen.training
@@ -191,12 +224,12 @@ def test_a_module_in_half_precision_is_probed_in_half_precision() -> None:
 
 def scripted(*actives: int) -> Any:
     """An `encode` with these numbers of active latents, probe by probe, out of four; the others are passive."""
-    probes = iter(actives)
+    probes = iter((actives[0], *actives))  # the first is to recognise what is returned
 
     def encode(module: Any, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
         active = torch.arange(4) < next(probes)
-        log_variance = torch.where(active, math.log(0.01), 0.0).expand(len(batch[0]), 4)
-        return torch.zeros_like(log_variance), log_variance
+        variance = torch.where(active, 0.01, 1.0).expand(len(batch[0]), 4)
+        return torch.zeros_like(variance), variance
 
     return encode
 
@@ -214,7 +247,7 @@ def test_there_is_one_warning_when_collapse_begins() -> None:
     assert "2 of 3 active latents" in message
 
 
-def test_a_module_that_collapses_warns() -> None:
+def test_a_collapsing_module_causes_a_warning() -> None:
     module = TinyVAE(beta=0.01)
     trained(None, module, max_steps=200)
     module.beta = 1000.0
@@ -233,7 +266,7 @@ def test_without_a_known_number_of_steps_inactive_latents_do_not_warn() -> None:
         def __iter__(self) -> Any:
             return iter([[items()[:2]] for _ in range(510)])
 
-    trainer = trainer_of(PolarisedRegimeCallback(probe(), scripted(0), every=505), max_epochs=1, max_steps=-1)
+    trainer = trainer_of(PolarisedRegimeCallback(probe(), scripted(0, 0), every=505), max_epochs=1, max_steps=-1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CollapseWarning)
         trainer.fit(TinyVAE(), DataLoader(Endless(), batch_size=None))
@@ -249,11 +282,73 @@ def test_a_resumed_training_remembers_the_number_of_active_latents(tmp_path: Pat
 
 
 def test_a_second_training_starts_with_a_fresh_state() -> None:
-    callback = PolarisedRegimeCallback(probe(), scripted(4, 1), every=10)
+    callback = PolarisedRegimeCallback(probe(), scripted(4), every=10)
     trained(callback, max_steps=10)
+    callback.encode = scripted(1)
     trained(callback, max_steps=10)
     assert callback.types is not None
     assert callback.types.counts["active"] == 1
+
+
+RETURNED: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "log-variance": lambda mean, log_variance: (mean, log_variance),
+    "a mapping": lambda mean, log_variance: {"mu": mean, "logvar": log_variance},
+    "a distribution": lambda mean, log_variance: torch.distributions.Normal(mean, (log_variance / 2).exp()),
+    "spatial": lambda mean, log_variance: (mean[:, :, None, None], log_variance[:, :, None, None]),
+}
+
+
+@pytest.mark.parametrize("form", RETURNED)
+def test_what_the_method_encode_returns_is_recognised(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    callback, plain, module = PolarisedRegimeCallback(probe()), PolarisedRegimeCallback(probe()), TinyVAE()
+    other = copy.deepcopy(module)
+    trained(plain, other)
+    training_encode = TinyVAE.encode
+    monkeypatch.setattr(
+        TinyVAE,
+        "encode",
+        lambda self, batch: (
+            training_encode(self, batch) if self.training else RETURNED[form](*training_encode(self, batch))
+        ),
+    )
+    trained(callback, module)
+    assert callback.types is not None
+    assert plain.types is not None
+    assert callback.types.by_rule == plain.types.by_rule
+
+
+@pytest.mark.parametrize(
+    ("spread", "read"), [("variance", lambda v: v), ("std", lambda v: v**0.5), ("log_variance", lambda v: v.log())]
+)
+def test_spread_defines_the_second_of_a_pair(spread: Any, read: Callable[[Tensor], Tensor]) -> None:
+    mean, variance = torch.zeros(50, 3), torch.tensor([0.04, 0.5, 1.0]).expand(50, 3)
+    callback = PolarisedRegimeCallback(probe(), lambda module, batch: (mean, read(variance)), spread=spread)
+    trained(callback, max_steps=2)
+    assert callback.types is not None
+    assert callback.types.types == ("active", "mixed", "passive")
+
+
+def test_a_pair_without_negative_numbers_needs_spread_before_training() -> None:
+    class Positive(TinyVAE):
+        def encode(self, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+            return batch[0].abs(), batch[0].abs()
+
+        def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+            raise AssertionError("training must not begin")
+
+    with pytest.raises(ConfigurationError, match=r"encode of Positive .*no negative number.*spread='variance'"):
+        trained(PolarisedRegimeCallback(probe()), Positive())
+    with pytest.raises(UnknownNameError, match="spread must be one of"):
+        PolarisedRegimeCallback(probe(), spread="width")  # type: ignore[arg-type]
+
+
+def test_a_posterior_with_its_own_prior_is_compared_with_it() -> None:
+    mean, variance = 5 + torch.zeros(50, 2), torch.full((50, 2), 0.01)
+    parts = {"mean": mean, "variance": variance, "prior_mean": mean, "prior_variance": variance}
+    callback = PolarisedRegimeCallback(probe(), lambda module, batch: parts)
+    trained(callback, max_steps=2)
+    assert callback.types is not None
+    assert callback.types.types == ("passive", "passive")
 
 
 def test_codes_that_are_not_finite_are_an_error_with_the_step() -> None:
@@ -267,13 +362,14 @@ def test_codes_that_are_not_finite_are_an_error_with_the_step() -> None:
 @pytest.mark.parametrize(
     ("codes", "facts"),
     [
-        (torch.zeros(5, 4), r"\(mean, log_variance\).* got Tensor"),
-        ((torch.zeros(5, 4), torch.zeros(5, 3)), r"\(5, 4\) and \(5, 3\)"),
+        (torch.zeros(5, 4), r"encode of TinyVAE .*one tensor of shape \(5, 4\).*encode="),
+        ((torch.zeros(5, 4), torch.zeros(5, 3)), r"\(5, 4\), \(5, 3\)"),
+        ((torch.zeros(5, 4), -torch.ones(5, 4)), "negative.*log-variance"),
         ((torch.zeros(1, 4), torch.zeros(1, 4)), "at least 2 .*got 1"),
     ],
 )
 def test_an_encode_that_returns_something_else_is_an_error(codes: Any, facts: str) -> None:
-    with pytest.raises(DataError, match=facts):
+    with pytest.raises((ConfigurationError, DataError), match=facts):
         trained(PolarisedRegimeCallback(probe(), lambda module, batch: codes, every=1))
 
 

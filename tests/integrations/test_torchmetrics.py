@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -35,13 +36,17 @@ def posteriors(items: int = sum(SIZES), seed: int = 0) -> tuple[Tensor, Tensor]:
     return mean + 3, variance.log() + 0.02 * torch.randn(items, 5, generator=generator)
 
 
+def posterior(items: int = sum(SIZES), seed: int = 0) -> dict[str, Tensor]:
+    return dict(zip(("mean", "log_variance"), posteriors(items, seed), strict=True))
+
+
 def at_once(mean: Tensor, log_variance: Tensor) -> VariableTypes:
     return variable_types((mean, log_variance.double().exp()))
 
 
 def updated(metric: VariableTypesMetric, mean: Tensor, log_variance: Tensor, sizes: tuple[int, ...] = SIZES) -> None:
     for batch in zip(mean.split(sizes), log_variance.split(sizes), strict=True):
-        metric.update(*batch)
+        metric.update(batch[0], log_variance=batch[1])
 
 
 def assert_same(found: VariableTypes, expected: VariableTypes) -> None:
@@ -98,11 +103,11 @@ def test_the_spread_is_exact_for_a_mean_far_from_zero() -> None:
 def test_codes_with_gradients_are_accepted_and_no_gradients_are_kept() -> None:
     mean, log_variance = (values.requires_grad_() for values in posteriors())
     metric = VariableTypesMetric(5)
-    value = metric(mean, log_variance)
+    value = metric(mean, log_variance=log_variance)
     assert not any(tensor.requires_grad for tensor in [*value.values(), *metric.metric_state.values()])
 
 
-def test_reset_forgets_everything() -> None:
+def test_reset_clears_everything() -> None:
     metric = VariableTypesMetric(5)
     updated(metric, torch.zeros(50, 5), torch.zeros(50, 5), (50,))
     assert counts(metric)["passive"] == 5
@@ -113,12 +118,14 @@ def test_reset_forgets_everything() -> None:
 
 def test_forward_gives_the_value_of_the_batch_and_keeps_all_batches() -> None:
     metric = VariableTypesMetric(5)
-    assert {name: float(value) for name, value in metric(torch.zeros(9, 5), torch.zeros(9, 5)).items()} == {
+    assert {
+        name: float(value) for name, value in metric(torch.zeros(9, 5), log_variance=torch.zeros(9, 5)).items()
+    } == {
         "active": 0,
         "mixed": 0,
         "passive": 5,
     }
-    value = metric(*posteriors())
+    value = metric(posterior())
     assert {name: float(count) for name, count in value.items()} == at_once(*posteriors()).counts
     together = [torch.cat([torch.zeros(9, 5), values]) for values in posteriors()]
     assert_same(metric.types(), at_once(*together))
@@ -127,14 +134,14 @@ def test_forward_gives_the_value_of_the_batch_and_keeps_all_batches() -> None:
 def test_a_batch_of_one_item_has_no_types_but_is_accumulated() -> None:
     mean, log_variance = posteriors()
     metric = VariableTypesMetric(5)
-    metric(mean[:-1], log_variance[:-1])
-    assert all(math.isnan(value) for value in metric(mean[-1:], log_variance[-1:]).values())
+    metric(mean[:-1], log_variance=log_variance[:-1])
+    assert all(math.isnan(value) for value in metric(mean[-1:], log_variance=log_variance[-1:]).values())
     assert_same(metric.types(), at_once(mean, log_variance))
 
 
 def test_one_item_has_no_types() -> None:
     metric = VariableTypesMetric(5)
-    metric.update(*posteriors(1))
+    metric.update(posterior(1))
     with pytest.raises(DataError, match=r"at least 2 .*got 1"):
         metric.types()
 
@@ -142,8 +149,8 @@ def test_one_item_has_no_types() -> None:
 def test_merging_the_state_of_another_metric_gives_the_types_of_both() -> None:
     mean, log_variance = posteriors()
     one, two = VariableTypesMetric(5), VariableTypesMetric(5)
-    one.update(torch.zeros(9, 5), torch.zeros(9, 5))
-    two.update(mean, log_variance)
+    one.update(torch.zeros(9, 5), log_variance=torch.zeros(9, 5))
+    two.update(mean, log_variance=log_variance)
     before = counts(one)
     one.merge_state(two)
     together = [torch.cat([torch.zeros(9, 5), values]) for values in (mean, log_variance)]
@@ -157,7 +164,7 @@ def test_merging_the_state_of_another_metric_gives_the_types_of_both() -> None:
 )
 def test_metrics_with_different_settings_do_not_merge(other: VariableTypesMetric, facts: str) -> None:
     metric = VariableTypesMetric(5)
-    metric.update(*posteriors())
+    metric.update(posterior())
     with pytest.raises(DataError, match=facts):
         metric.merge_state(other)
     assert_same(metric.types(), at_once(*posteriors()))
@@ -179,12 +186,12 @@ def test_processes_are_reduced_to_the_types_of_all_and_continue_separately() -> 
     mean, log_variance = posteriors()
     metrics = [VariableTypesMetric(5) for _ in range(3)]
     for metric, rows in zip(metrics, (slice(0, 20), slice(20, 21), slice(21, None)), strict=True):
-        metric.update(mean[rows], log_variance[rows])
+        metric.update(mean[rows], log_variance=log_variance[rows])
     first = in_processes(metrics)
     assert counts(first) == at_once(mean, log_variance).counts
     assert_same(first.types(), at_once(mean, log_variance))
     assert int(first.mean_spread[0, 0]) == 20
-    first.update(*posteriors(10, seed=1))
+    first.update(posterior(10, seed=1))
     together = [torch.cat(parts) for parts in zip((mean, log_variance), posteriors(10, seed=1), strict=True)]
     assert_same(first.types(), at_once(*together))
 
@@ -193,7 +200,7 @@ def test_processes_are_reduced_to_the_types_of_all_and_continue_separately() -> 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
 def test_a_process_without_a_batch_changes_nothing(empty: int) -> None:
     metrics = [VariableTypesMetric(5), VariableTypesMetric(5)]
-    metrics[1 - empty].update(*posteriors())
+    metrics[1 - empty].update(posterior())
     first = in_processes(metrics)
     assert counts(first) == at_once(*posteriors()).counts
     assert_same(first.types(), at_once(*posteriors()))
@@ -201,10 +208,10 @@ def test_a_process_without_a_batch_changes_nothing(empty: int) -> None:
 
 def test_after_an_error_for_too_few_items_the_metric_accepts_more() -> None:
     first = in_processes([VariableTypesMetric(5), VariableTypesMetric(5)])
-    first.update(*posteriors(1))
+    first.update(posterior(1))
     with pytest.raises(DataError, match="at least 2 "):
         first.types()
-    first.update(*posteriors())
+    first.update(posterior())
     assert first.types().statistics.count == 1 + sum(SIZES)
 
 
@@ -213,8 +220,8 @@ def test_a_collection_names_the_counts_and_separates_thresholds() -> None:
         {"narrow": VariableTypesMetric(5), "wide": VariableTypesMetric(5, alpha=0.45)}, prefix="validation/"
     )
     # On the first batch both have the same counts, so a collection could merge them.
-    collection.update(torch.zeros(20, 5), torch.zeros(20, 5))
-    collection.update(torch.full((80, 5), 0.3), torch.zeros(80, 5))
+    collection.update(torch.zeros(20, 5), log_variance=torch.zeros(20, 5))
+    collection.update(torch.full((80, 5), 0.3), log_variance=torch.zeros(80, 5))
     assert {name: float(value) for name, value in collection.compute().items()} == {
         f"validation/{metric}_{kind}": 5.0 if kind == "passive" else 0.0
         for metric in ("narrow", "wide")
@@ -228,7 +235,7 @@ def test_a_metric_survives_copying_and_pickling() -> None:
     metric = VariableTypesMetric(5)
     updated(metric, *posteriors())
     for copy in (metric.clone(), pickle.loads(pickle.dumps(metric))):
-        copy.update(*posteriors(10, seed=1))
+        copy.update(posterior(10, seed=1))
         assert copy.types().statistics.count == sum(SIZES) + 10
     assert_same(metric.types(), at_once(*posteriors()))
 
@@ -237,28 +244,72 @@ def spoilt(value: float) -> Tensor:
     return torch.zeros(4, 2).index_put((torch.tensor(3), torch.tensor(1)), torch.tensor(value))
 
 
+MEAN, LOG_VARIANCE = posteriors(50)
+VARIANCE = LOG_VARIANCE.double().exp()
+FORMS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "variance": (MEAN, {"variance": VARIANCE}),
+    "log-variance": (MEAN, {"log_variance": LOG_VARIANCE}),
+    "standard deviation": (MEAN, {"std": VARIANCE.sqrt()}),
+    "logarithm of it": (MEAN, {"log_std": LOG_VARIANCE.double() / 2}),
+    "arrays": (MEAN.numpy(), {"variance": VARIANCE.numpy()}),
+    "a pair": ((MEAN, VARIANCE), {}),
+    "a mapping": ({"mu": MEAN, "logvar": LOG_VARIANCE}, {}),
+    "a distribution": (torch.distributions.Normal(MEAN.double(), VARIANCE.sqrt()), {}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_that_wrap_reads_gives_the_same_types(form: str) -> None:
+    given, named = FORMS[form]
+    metric = VariableTypesMetric(5)
+    metric.update(given, **named)
+    assert_same(metric.types(), at_once(MEAN, LOG_VARIANCE))
+
+
+def test_channels_of_spatial_posteriors_are_the_latents() -> None:
+    mean, log_variance = (part.reshape(10, 5, 5).transpose(1, 2).reshape(10, 5, 5, 1) for part in (MEAN, LOG_VARIANCE))
+    metric = VariableTypesMetric(5)
+    metric.update(mean, log_variance=log_variance)
+    assert_same(metric.types(), at_once(MEAN, LOG_VARIANCE))
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "facts"),
+    [
+        (MEAN, {}, r"one tensor of shape \(50, 5\)\. Pass update\(mean, variance=\.\.\.\)"),
+        ((MEAN, LOG_VARIANCE), {}, "negative.* log-variance"),
+        (MEAN, {"variance": VARIANCE, "std": VARIANCE}, "one of variance, .* got variance and std"),
+        ({"mean": MEAN, "var": VARIANCE, "prior_mean": MEAN, "prior_var": VARIANCE}, {}, "with its own"),
+        ({"top": (MEAN, VARIANCE), "bottom": (MEAN, VARIANCE)}, {}, "got 2: top, bottom"),
+    ],
+)
+def test_inputs_that_are_no_posterior_are_one_sentence(given: Any, named: dict[str, Tensor], facts: str) -> None:
+    with pytest.raises((ConfigurationError, DataError), match=facts) as caught:
+        VariableTypesMetric(5).update(given, **named)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("mean", "log_variance", "facts"),
     [
         (spoilt(math.nan), torch.zeros(4, 2), "^mean .*finite.* nan .*item 3, latent 1"),
-        (torch.zeros(4, 2), spoilt(math.nan), "^log_variance .*finite.* item 3, latent 1 .*nan"),
-        (torch.zeros(4, 2), spoilt(-math.inf), "^log_variance .*finite.* item 3, latent 1 .*-inf"),
-        (torch.zeros(4, 2), spoilt(1000.0), "^log_variance .*709.* 1000"),
+        (torch.zeros(4, 2), spoilt(math.nan), "^variance .*finite.* nan .*item 3, latent 1"),
+        (torch.zeros(4, 2), spoilt(1000.0), "^variance .*finite.* inf .*item 3, latent 1"),
         (torch.zeros(4, 3), torch.zeros(4, 3), "2 latents, got 3"),
         (torch.zeros(4, 2), torch.zeros(3, 2), r"\(4, 2\) and \(3, 2\)"),
-        (torch.zeros(4, 2, 1), torch.zeros(4, 2, 1), r"^mean .*\(4, 2, 1\)"),
+        (torch.zeros(4), torch.zeros(4), r"items x latents, got \(4,\)"),
         (torch.zeros(0, 2), torch.zeros(0, 2), "at least one"),
-        ([[0.0, 0.0]], torch.zeros(1, 2), "^mean .*tensor.* got list"),
+        (torch.zeros(4, 2), torch.zeros(4, 2, dtype=torch.complex64), "real numbers"),
     ],
 )
 def test_a_wrong_batch_is_an_error_and_leaves_the_state_unchanged(
     mean: Tensor, log_variance: Tensor, facts: str
 ) -> None:
     metric = VariableTypesMetric(2)
-    metric.update(torch.randn(6, 2), torch.zeros(6, 2))
+    metric.update(torch.randn(6, 2), log_variance=torch.zeros(6, 2))
     before = {name: state.clone() for name, state in metric.metric_state.items()}
     with pytest.raises(DataError, match=facts):
-        metric.update(mean, log_variance)
+        metric.update(mean, log_variance=log_variance)
     assert all(torch.equal(before[name], state) for name, state in metric.metric_state.items())
 
 

@@ -1,9 +1,10 @@
-"""A net, a likelihood, an objective, a metric and a gap that vaescope finds through entry points."""
+"""A net, a likelihood, an objective, a metric, a gap and a tracker that vaescope finds through entry points."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from vaescope.metrics import METRICS, RawScore, Score, evaluate
 from vaescope.models import ForwardPass
 from vaescope.nets import Net
 from vaescope.objectives import OBJECTIVES, Context, ScheduledObjective, Terms
+from vaescope.runs import RecordedRow, RunEnd, RunStart, Tracker
 from vaescope.sizing import Evidence
 
 
@@ -134,3 +136,31 @@ class Quiet:
 
     def __call__(self, evidence: Evidence) -> float:
         return float((evidence.codes.mean.var(0) < self.variance).sum())
+
+
+@dataclass(frozen=True)
+class Lines(Tracker):
+    """One line for each row, in a file next to the run."""
+
+    def start(self, run: RunStart) -> LinesOfRun:
+        """A session that appends to the file."""
+        return LinesOfRun(run.path / "lines.txt")
+
+
+@dataclass(frozen=True)
+class LinesOfRun:
+    """The file of one run."""
+
+    file: Path
+
+    def log(self, row: RecordedRow) -> None:
+        """Append the numbers of a row."""
+        self._append(f"{row.split} {row.step} {row.numbers}")
+
+    def finish(self, end: RunEnd) -> None:
+        """Append how the run ended."""
+        self._append(f"{end.status} {end.step}")
+
+    def _append(self, line: str) -> None:
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")

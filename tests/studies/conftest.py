@@ -1,4 +1,4 @@
-"""Studies of a document at quick scale, each done once, from runs in one folder."""
+"""Studies of a document at quick scale, each run once, from runs in one folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies at quick scale for tests: each done once, from runs in one folder."""
+"""Studies at quick scale for tests: each run once, from runs in one folder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from vaescope.studies import STUDIES, Findings, Study, StudySettings
 from vaescope.studies.running import find, plan_pieces
 
+ALONE = {"workers": 1}  # loading torch in other processes takes longer than training
+
 
 def found_once(study: Study, settings: StudySettings) -> Findings:
-    """The findings of a study, whose first plan must tell all that it needs: it asks before it reads."""
+    """The findings of a study. Its first plan must be complete: a study requests pieces before it reads them."""
     before = plan_pieces(study, replace(settings, results=(Path(settings.runs) / "no-results",)))
     findings, _ = find(study, settings)
     after = plan_pieces(study, settings)
@@ -22,10 +24,10 @@ def found_once(study: Study, settings: StudySettings) -> Findings:
 
 
 class Quick:
-    """Findings by the name of their study, made when asked for."""
+    """Findings by the name of their study, computed on first access."""
 
-    def __init__(self, runs: Path) -> None:
-        self.settings = StudySettings(runs=runs, progress=False)
+    def __init__(self, runs: Path, seeds: int | None = 1) -> None:
+        self.settings = StudySettings(runs=runs, engine_options=ALONE, progress=False, seeds=seeds)
         self.found: dict[str, Findings] = {}
 
     def __call__(self, name: str) -> Findings:
@@ -34,11 +36,11 @@ class Quick:
         return self.found[name]
 
     def values(self, name: str, **of: object) -> list[float]:
-        """The values of the cells that are of this, in their order."""
+        """The values of the cells with these coordinates, in order."""
         cells = [cell for cell in self(name).cells if of.items() <= cell.of.items()]
         return [cell.value for cell in cells if cell.value is not None]
 
     def value(self, name: str, **of: object) -> float:
-        """The value of the one cell that is of this."""
+        """The value of the only cell with these coordinates."""
         (value,) = self.values(name, **of)
         return value

@@ -1,4 +1,4 @@
-"""Charts as tables for machines: what is read back is what was written."""
+"""Round trips of charts through JSON tables."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WORDS = st.text(max_size=8)
 
 
 @given(WORDS, st.one_of(st.none(), WORDS), st.booleans(), st.sampled_from(["lines", "points", "bars"]))
-def test_lines_come_back(word: str, by: str | None, log: bool, kind: str) -> None:
+def test_lines_survive_a_round_trip(word: str, by: str | None, log: bool, kind: str) -> None:
     rows = [{"x": 1, "y": 0.5, "sd": None}, {"x": 2, "y": -1.0, "of": word}]
     chart = Lines(word, "Both.", rows, "x", "y", by, panel=by, sd=by, kind=kind, x_title=word, log_x=log, log_y=not log)
     assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
 
 
-def test_marks_of_lines_come_back_and_lines_without_any_are_kept_without() -> None:
+def test_marks_of_lines_survive_a_round_trip_and_lines_without_marks_stay_so() -> None:
     without = Lines("Loss", "Falls.", [{"x": 1, "y": 0.5}], "x", "y")
     assert "marks" not in without.plain()
     chart = Lines("Loss", "Falls.", [{"x": 1, "y": 0.5}], "x", "y", marks=({"x": 1.5, "mark": "FONDUE"},))
@@ -34,7 +34,7 @@ def test_marks_of_lines_come_back_and_lines_without_any_are_kept_without() -> No
 
 
 @given(st.one_of(st.none(), st.floats(0.1, 9)))
-def test_a_matrix_comes_back(largest: float | None) -> None:
+def test_a_matrix_survives_a_round_trip(largest: float | None) -> None:
     values = np.array([[0.25, math.nan], [1.0, -2.0]])
     chart = Matrix("Map", "Of two.", values, ["a", "b"], ["c", "d"], "CKA", largest)
     back = chart_of(json.loads(json.dumps(chart.plain(), allow_nan=False)))
@@ -44,7 +44,7 @@ def test_a_matrix_comes_back(largest: float | None) -> None:
 
 
 @pytest.mark.parametrize("table", [{"chart": "bars", "title": "Old", "sentence": "", "rows": []}, {"title": "None"}])
-def test_what_is_no_chart_is_refused(table: dict[str, Any]) -> None:
+def test_tables_that_are_not_charts_are_refused(table: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"a chart must be of a known kind, with .*; got .* Make the study again\."):
         chart_of(table)
 
@@ -56,12 +56,12 @@ def test_the_charts_of_kept_studies_can_be_drawn() -> None:
     assert all(chart_of(chart).title for chart in charts)
 
 
-def test_histograms_come_back() -> None:
+def test_histograms_survive_a_round_trip() -> None:
     chart = Histograms("Codes", "One.", {"a": ([0.0, 1.0, 2.0], [3.0, 4.0])}, "code")
     assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
 
 
-def test_pictures_come_back_in_255_steps_and_in_their_order() -> None:
+def test_pictures_survive_a_round_trip_in_255_steps_and_in_order() -> None:
     strips = [("of three", torch.rand(3, 1, 4, 5)), ("beyond", torch.tensor([[[-1.0, 0.5, 2.0]]]))]
     back = chart_of(json.loads(json.dumps(Pictures("Samples", "Five.", strips).plain())))
     assert isinstance(back, Pictures)

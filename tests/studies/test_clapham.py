@@ -27,7 +27,7 @@ def test_published_parts_are_the_studies() -> None:
     assert all(part["source"] and part["cells"] == [] for part in table.values())
 
 
-def test_what_the_paper_leaves_open_is_said_in_every_study() -> None:
+def test_every_study_names_what_the_paper_leaves_open() -> None:
     for study in STUDIES.values():
         assert "names neither latents" in study.left_open
         assert "pictures without numbers" in study.left_open or "picture without numbers" in study.left_open
@@ -60,7 +60,7 @@ def test_latents_go_from_active_to_passive_in_both_models(quick: Quick) -> None:
 
 
 @pytest.mark.slow
-def test_typical_latents_look_as_their_type_says(quick: Quick) -> None:
+def test_typical_latents_have_the_shape_of_their_type(quick: Quick) -> None:
     findings = quick("clapham-figure6-9")
     for model in ("VAE", "VGON"):
         active, passive = (
@@ -79,7 +79,7 @@ def test_typical_latents_look_as_their_type_says(quick: Quick) -> None:
 
 
 @pytest.mark.slow
-def test_mean_codes_are_similar_and_those_of_near_betas_more_so(quick: Quick) -> None:
+def test_mean_codes_are_similar_and_most_so_for_close_betas(quick: Quick) -> None:
     findings = quick("clapham-figure10-14")
     assert len(findings.cells) == 2 * 3 * len(BETAS) ** 2
     assert all(cell.value is not None and 0 <= cell.value <= 1 for cell in findings.cells)
@@ -111,12 +111,12 @@ def test_typical_latents_are_picked_by_their_beta_and_spread() -> None:
     }
 
 
-def test_a_type_that_no_latent_has_is_left_out() -> None:
+def test_a_type_without_latents_is_omitted() -> None:
     assert list(typical([latent("active", 1.0), latent("mixed", 1.0)])) == ["active", "mixed, type 1"]
 
 
-def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data that are not there are noted, and nothing is trained of them."""
+def test_missing_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Missing data are noted, and nothing is trained on them."""
     monkeypatch.setattr(StudyContext, "open", lambda self, name: self.note(f"no {name}"))
     context = StudyContext(StudySettings("paper", runs=tmp_path))
     assert asked_runs(context) == []

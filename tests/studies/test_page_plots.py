@@ -1,4 +1,4 @@
-"""Figures of studies: what a description becomes, panel by panel and group by group."""
+"""Figures of studies: the traces of a chart, panel by panel and group by group."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_groups_differ_in_colour_symbol_and_dash() -> None:
     assert traces[3].name == "group 3"
 
 
-def test_panels_share_the_look_of_a_group_and_its_place_in_the_legend() -> None:
+def test_panels_share_the_style_of_a_group_and_its_legend_entry() -> None:
     figure = chart_plot(lines(by="model", panel="data")).figure
     assert [title.text for title in figure.layout.annotations] == ["mnist", "digits"]
     assert [(one.name, one.yaxis, one.showlegend) for one in figure.data] == [
@@ -63,7 +63,7 @@ def test_panels_share_the_look_of_a_group_and_its_place_in_the_legend() -> None:
     assert figure.layout.xaxis2.title.text == "beta"
 
 
-def test_marks_stand_upright_in_their_panels_and_once_in_the_legend() -> None:
+def test_marks_are_vertical_lines_in_their_panels_and_once_in_the_legend() -> None:
     marks = [
         {"beta": 2.0, "model": "AE", "data": "digits", "mark": "FONDUE"},
         {"beta": 0.5, "model": "VAE", "data": "mnist", "mark": "FONDUE"},
@@ -86,13 +86,13 @@ def test_a_mark_of_a_group_without_a_line_is_black() -> None:
     assert [one.line.color for one in figure.layout.shapes] == ["#000000"]
 
 
-def test_marks_alone_ask_for_a_legend() -> None:
+def test_marks_alone_have_a_legend() -> None:
     figure = chart_plot(lines(ROWS[:3], marks=[{"beta": 2.0, "mark": "FONDUE"}])).figure
     assert figure.layout.showlegend
     assert [one.name for one in figure.layout.shapes] == ["FONDUE"]
 
 
-def test_a_group_that_a_panel_lacks_keeps_its_look_in_the_others() -> None:
+def test_a_group_missing_from_a_panel_keeps_its_style_in_the_others() -> None:
     figure = chart_plot(lines(ROWS[3:9], by="model", panel="data")).figure
     assert [one.name for one in figure.data] == ["AE", "VAE"]
     assert figure.data[0].line.color != figure.data[1].line.color
@@ -106,7 +106,7 @@ def test_logarithmic_axes_have_a_tick_for_each_of_few_values() -> None:
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("strength", "score (nats)")
 
 
-def test_what_cannot_be_drawn_is_left_out_and_told() -> None:
+def test_values_that_cannot_be_drawn_are_omitted_with_a_note() -> None:
     rows = [*ROWS[:3], {"beta": 0.0, "score": 1.0}, {"beta": 2.0, "score": float("nan")}, {"beta": 3.0, "score": None}]
     plot = chart_plot(lines(rows, log_x=True))
     assert plot.figure.data[0].x == (0.1, 1.0, 10.0)
@@ -123,7 +123,7 @@ def test_a_chart_without_a_finite_number_says_so() -> None:
     assert "1 value that is not finite." in plot.sentence
 
 
-def test_names_on_the_axis_stay_names() -> None:
+def test_names_on_the_axis_are_not_read_as_numbers() -> None:
     rows = [{"data": name, "score": 1.0} for name in ("mnist", "3", "a name that is longer than the room")]
     figure = chart_plot(Lines("Bars", "Three.", rows, "data", "score", kind="bars")).figure
     assert figure.data[0].type == "bar"
@@ -146,7 +146,7 @@ def test_points_are_not_joined_and_few_deviations_are_few_bars() -> None:
 
 
 @pytest.mark.parametrize(("panels", "columns"), [(1, 1), (6, 1), (7, 2)])
-def test_many_panels_stand_two_abreast(panels: int, columns: int) -> None:
+def test_many_panels_are_in_two_columns(panels: int, columns: int) -> None:
     rows = [{"x": x, "y": x, "panel": panel} for panel in range(panels) for x in (0, 1)]
     figure = chart_plot(Lines("Panels", "All.", rows, "x", "y", panel="panel")).figure
     assert len(figure.data) == panels
@@ -154,7 +154,7 @@ def test_many_panels_stand_two_abreast(panels: int, columns: int) -> None:
     assert len(starts) == columns
 
 
-def test_a_legend_of_many_names_has_its_room() -> None:
+def test_a_legend_of_many_names_increases_the_height() -> None:
     rows = [{"x": x, "y": x, "name": f"a rather long name {name}"} for name in range(10) for x in (0, 1)]
     few, many = (chart_plot(Lines("Names", "All.", rows[:count], "x", "y", "name")).figure for count in (4, 20))
     assert many.layout.margin.t - few.layout.margin.t == many.layout.height - few.layout.height > 100
@@ -198,7 +198,7 @@ def test_pictures_are_rows_under_their_captions() -> None:
     assert shown.count('class="scroll" tabindex="0"') == 3
 
 
-def test_pictures_and_plots_are_apart() -> None:
+def test_pictures_and_plots_are_separate() -> None:
     charts = [Pictures("P", "p.", [("one", torch.rand(1, 4))]), lines(), Histograms("H", "h.", {"a": ([0, 1], [1])})]
     plots, pictures = plots_and_pictures(charts)
     assert [plot.title for plot in plots] == ["Scores", "H"]

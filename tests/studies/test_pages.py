@@ -61,7 +61,7 @@ FOUND = Reproduction(
 NOTHING = Reproduction(STUDY, StudySettings("paper"), Findings(()), ())
 
 
-def test_numbers_are_told_with_their_spread_and_a_word_for_their_distance() -> None:
+def test_numbers_are_shown_with_their_spread_and_a_word_for_their_distance() -> None:
     near, far, missing, own = rows_for_people(FOUND.rows())
     assert near == {
         "data": "mnist",
@@ -79,12 +79,12 @@ def test_numbers_are_told_with_their_spread_and_a_word_for_their_distance() -> N
     assert own["published"] == ""
 
 
-def test_columns_without_a_word_are_left_out() -> None:
+def test_empty_columns_are_omitted() -> None:
     alone = Reproduction(STUDY, StudySettings("quick"), Findings(CELLS[:2]), ())
     assert list(rows_for_people(alone.rows())[0]) == ["data", "of", "ours", "seeds"]
 
 
-def test_the_page_has_all_of_it() -> None:
+def test_the_page_is_complete() -> None:
     text = study_page(FOUND.plain())
     assert f"{FOUND.summary()}." in text
     for words in (
@@ -101,7 +101,7 @@ def test_the_page_has_all_of_it() -> None:
     assert text.count('<section aria-labelledby="') == 5
 
 
-def test_a_page_without_charts_carries_no_library_to_draw_them() -> None:
+def test_a_page_without_charts_has_no_plotting_library() -> None:
     text = study_page(NOTHING.plain())
     assert "No number was measured, and none is published." in text
     assert len(text) < 100_000
@@ -123,7 +123,7 @@ def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
     assert files["html"].read_text() == study_page(FOUND.plain())
 
 
-def test_a_study_of_some_data_has_files_of_its_own(tmp_path: Path) -> None:
+def test_a_study_of_some_data_has_separate_files(tmp_path: Path) -> None:
     whole = write_study(FOUND, tmp_path)
     part = write_study(replace(FOUND, settings=StudySettings("paper", data=("mnist", "dsprites"))), tmp_path)
     assert part["html"].name == "some-table2.5-mnist-dsprites.html"
@@ -131,13 +131,13 @@ def test_a_study_of_some_data_has_files_of_its_own(tmp_path: Path) -> None:
     assert json.loads(part["json"].read_text())["made_by"][0].endswith("--data mnist --data dsprites")
 
 
-def test_a_study_without_numbers_is_written_too(tmp_path: Path) -> None:
+def test_a_study_without_numbers_is_also_written(tmp_path: Path) -> None:
     files = write_study(NOTHING, tmp_path)
     assert json.loads(files["json"].read_text())["rows"] == []
     assert files["csv"].read_text() == "\n"
 
 
-def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
+def test_an_impossible_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match=r"file/out must be a folder that can be written in, it cannot"):
         write_study(FOUND, tmp_path / "file" / "out")
@@ -147,7 +147,7 @@ def kept(tmp_path: Path, found: Reproduction = FOUND) -> dict[str, Any]:
     return json.loads(write_study(found, tmp_path)["json"].read_text())
 
 
-def test_markdown_tells_what_was_asked_and_what_came_out(tmp_path: Path) -> None:
+def test_markdown_has_the_question_and_the_results(tmp_path: Path) -> None:
     text = markdown(kept(tmp_path), "some-table2.5.png")
     assert text.startswith("# Some et al., Table 2.5\n\nAsked: Is &lt;b> larger than a\\|b?\n")
     assert "| mnist | b | 2 | 1 | 1 ± 0.25 | +4.00 | beyond 2 sd |  |\n" in text
@@ -158,7 +158,7 @@ def test_markdown_tells_what_was_asked_and_what_came_out(tmp_path: Path) -> None
     assert "\nMade by `vaescope reproduce some-table2.5 --scale paper`.\n" in text
 
 
-def test_remarks_stand_where_the_meaning_is_told(tmp_path: Path) -> None:
+def test_remarks_are_in_the_section_on_the_meaning(tmp_path: Path) -> None:
     plain = {**kept(tmp_path), "made_by": ["vaescope one", "vaescope two"]}
     text = markdown(plain, remarks="It is *so*\nbecause.\n\nAnd so on.\n")
     assert "\nMade by `vaescope one`, `vaescope two`.\n" in text
@@ -167,14 +167,14 @@ def test_remarks_stand_where_the_meaning_is_told(tmp_path: Path) -> None:
     assert rest.startswith("It is \\*so\\* because.\n\nAnd so on.\n\nWhat the source left open")
 
 
-def test_markdown_leaves_out_what_there_is_not(tmp_path: Path) -> None:
+def test_markdown_omits_empty_sections(tmp_path: Path) -> None:
     text = markdown(kept(tmp_path, NOTHING))
     assert "## Figures" not in text
     assert "## Notes" not in text
     assert "a figure without numbers" in text
 
 
-def test_very_many_rows_are_shown_in_part(tmp_path: Path) -> None:
+def test_long_tables_are_shortened(tmp_path: Path) -> None:
     cells = tuple(Cell({"number": number}, 1.0) for number in range(121))
     text = markdown(kept(tmp_path, Reproduction(STUDY, StudySettings("quick"), Findings(cells), ())))
     assert "The first 120 of 121 rows; [all of them](some-table2.5.json)." in text
@@ -182,7 +182,7 @@ def test_very_many_rows_are_shown_in_part(tmp_path: Path) -> None:
     assert "| 120 |" not in text
 
 
-def test_the_index_counts_as_people_do(tmp_path: Path) -> None:
+def test_the_index_has_counts_in_words(tmp_path: Path) -> None:
     one = kept(tmp_path)
     names = ["some-figure10", "some-figure2", "other-table1"]
     text = index([{**one, "study": name} for name in names])
@@ -190,7 +190,7 @@ def test_the_index_counts_as_people_do(tmp_path: Path) -> None:
     assert places == sorted(places)
 
 
-def test_pages_are_made_of_what_lies_in_the_folder(tmp_path: Path) -> None:
+def test_pages_are_made_of_the_files_in_the_folder(tmp_path: Path) -> None:
     plain = kept(tmp_path)
     assert set(pages(tmp_path)) == {"some-table2.5.md", "README.md"}
     assert "![" not in pages(tmp_path)["some-table2.5.md"]
@@ -210,7 +210,7 @@ def test_pages_are_made_of_what_lies_in_the_folder(tmp_path: Path) -> None:
         ('{"study": "other"}', "it lacks source, question"),
     ],
 )
-def test_a_file_that_is_no_study_is_named(text: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_study_is_named(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "strange.json").write_text(text)
     with pytest.raises(ConfigurationError, match=rf"strange\.json must be .*{said}"):
         pages(tmp_path)
@@ -223,7 +223,7 @@ def test_a_study_under_another_name_is_refused(tmp_path: Path) -> None:
         pages(tmp_path)
 
 
-def test_the_module_makes_the_pages_of_a_folder_and_says_which(
+def test_the_module_makes_the_pages_of_a_folder_and_lists_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept(tmp_path)
@@ -235,16 +235,14 @@ def test_the_module_makes_the_pages_of_a_folder_and_says_which(
 @pytest.mark.parametrize(
     ("words", "said"), [(["none"], "error: none must be a folder"), ([], "usage: "), (["a", "b"], "usage: ")]
 )
-def test_a_mistake_is_one_sentence(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_one_sentence(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["study_docs", *words])
     with pytest.raises(SystemExit, match=said):
         main()
 
 
-def test_pages_in_the_documents_are_what_their_results_make() -> None:
+def test_pages_in_docs_are_up_to_date_with_their_results() -> None:
     made = pages(DOCS)
     assert {path.name for path in DOCS.glob("*.md")} == set(made)
     for name, text in made.items():
@@ -294,8 +292,8 @@ def test_kept_results_can_be_drawn(file: Path) -> None:
     assert all(str(element("h3", chart["title"])) in page for chart in plain["charts"])
 
 
-def test_kept_values_make_a_page_of_the_documents_without_training(tmp_path: Path) -> None:
-    """The numbers of a page are those that its kept values give."""
+def test_kept_values_make_a_page_of_docs_without_training(tmp_path: Path) -> None:
+    """The numbers of a page follow from its kept values."""
     given = (tmp_path / "results", DOCS / "results")
     found = reproduce("bonheme-tableD.5", "paper", device="cuda", results=given, runs=tmp_path / "runs")
     page = json.loads((DOCS / "bonheme-tableD.5.json").read_text(encoding="utf-8"))

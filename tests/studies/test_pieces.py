@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
+import multiprocessing
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -144,7 +141,7 @@ def test_a_limit_leaves_pieces_that_would_not_fit(tmp_path: Path, monkeypatch: p
         with pytest.raises(StudyUnfinished) as stopped:
             find(STUDY, settings(tmp_path), minutes=9.0)
         assert len(stopped.value.plan.missing) == left
-        # What was measured here is forgotten, so that the reference, which says ten minutes, counts.
+        # The measured time is deleted, so that the reference time of ten minutes applies.
         (tmp_path / "step_times.json").unlink()
 
 
@@ -185,7 +182,7 @@ def test_one_share_of_one_is_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", ""])
-def test_a_share_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_share_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"3/8"):
         parse_share(text)
 
@@ -231,7 +228,7 @@ def test_a_run_that_diverged_is_a_result_too(tmp_path: Path) -> None:
     assert find(study, settings(tmp_path))[0] == first
 
 
-def test_a_study_that_reads_what_it_did_not_ask_for_does_not_run_for_ever(tmp_path: Path) -> None:
+def test_a_study_that_reads_what_it_did_not_request_does_not_run_for_ever(tmp_path: Path) -> None:
     def wrong(context: StudyContext) -> Findings:
         raise MissingResults
 
@@ -250,6 +247,7 @@ def test_the_command_plans_stops_shares_and_merges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("vaescope.sweeps.engines.local.available_cores", lambda: 1)  # no processes that load torch
     assert call(monkeypatch, STUDY.name, "--device", "cpu", "--plan", "--json") == 0
     (plan,) = json.loads(capsys.readouterr().out)
     assert len(plan["pieces"]) == 5
@@ -265,17 +263,6 @@ def test_the_command_plans_stops_shares_and_merges(
     assert call(monkeypatch, STUDY.name, "--minutes", "0") == 2
 
 
-KILLED = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-import test_pieces
-from vaescope.studies.running import find
-if __name__ == "__main__":
-    find(test_pieces.LONG, test_pieces.settings(Path({folder!r})))
-"""
-
-
 def long_work(context: StudyContext) -> Findings:
     runs = [context.runs(sweep(beta, [0, 1], steps=100, log_every=5)) for beta in (1.0, 8.0)]
     values = [context.measured(own, Measurement("loss", loss_of)) for own in runs]
@@ -285,19 +272,26 @@ def long_work(context: StudyContext) -> Findings:
 LONG = Study("some-long", "Some et al.", "How long?", "", long_work)
 
 
+def find_long(folder: Path) -> None:
+    find(LONG, settings(folder))
+
+
 @pytest.mark.slow
-def test_killed_at_any_moment_nothing_is_half_written_and_the_same_call_continues(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_leaves_no_partial_file_and_the_same_call_continues(tmp_path: Path) -> None:
     whole, _ = find(LONG, settings(tmp_path / "whole"))
-    script = KILLED.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "killed"))
+    # Processes are forked from one that has loaded everything.
+    forked = multiprocessing.get_context("forkserver")
+    forked.set_forkserver_preload(["vaescope.studies", "vaescope.studies.running", "vaescope.sweeps.run"])
     kept: list[int] = []
-    for wait in (0.0, 0.5, 1.0):
-        child = subprocess.Popen([sys.executable, "-c", script], env=os.environ)
+    for wait in (0.0, 0.2, 0.4):
+        child = forked.Process(target=find_long, args=(tmp_path / "killed",))
+        child.start()
         until = time.monotonic() + 60
-        while not (tmp_path / "killed").exists() and child.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
+        while not (tmp_path / "killed").exists() and child.is_alive() and time.monotonic() < until:
+            time.sleep(0.005)
         time.sleep(wait)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        child.kill()
+        child.join()
         kept.append(len(names(tmp_path / "killed")))
     again, _ = find(LONG, settings(tmp_path / "killed"))
     assert again == whole

@@ -1,4 +1,4 @@
-"""Studies use the library as its users do: by package-level names alone."""
+"""Studies use the library as its users do: through package-level names only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def imported(file: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", name.name) for name in node.names)
 
 
-def test_studies_import_package_level_names_alone() -> None:
+def test_studies_import_only_package_level_names() -> None:
     found = {
         f"{file.relative_to(FOLDER)}: {module}"
         for file in FOLDER.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Results of studies on disk: whole or absent, verified when read, merged across folders."""
+"""Results of studies on disk: complete or absent, verified when read, merged across folders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_damaged_result_is_noticed_and_named(damage, tmp_path: Path) -> None: 
         ResultStore(tmp_path).find(KEY)
 
 
-def test_a_result_under_the_name_of_another_is_noticed(tmp_path: Path) -> None:
+def test_a_result_under_a_wrong_name_is_noticed(tmp_path: Path) -> None:
     other = ResultKey.of("0123456789ac", "types", {"items": 100})
     ResultStore(tmp_path).add(KEY, Result(1.0))
     (tmp_path / KEY.file_name).rename(tmp_path / other.file_name)
@@ -54,7 +54,7 @@ def test_a_result_of_a_newer_version_is_not_misread(tmp_path: Path) -> None:
         ResultStore(tmp_path).find(KEY)
 
 
-def test_folders_merge_where_equal_keys_have_equal_values(tmp_path: Path) -> None:
+def test_folders_with_equal_values_for_equal_keys_are_merged(tmp_path: Path) -> None:
     other = ResultKey.of("0123456789ac", "types")
     here, there = ResultStore(tmp_path / "here"), ResultStore(tmp_path / "there")
     here.add(KEY, Result(1.0, made={"device": "one"}))
@@ -79,7 +79,7 @@ def test_conflicts_are_refused_before_anything_is_copied(tmp_path: Path) -> None
         here.merge(tmp_path / "nowhere")
 
 
-def test_values_are_read_when_they_are_looked_at(tmp_path: Path) -> None:
+def test_values_are_read_lazily(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     keys = [ResultKey.of(f"run{number}", "loss") for number in range(3)]
     values = Values(store, keys)

@@ -1,4 +1,4 @@
-"""What a study is made of: scales, cells, comparison with published numbers, and runs that train once."""
+"""Parts of a study: scales, cells, comparison with published numbers, and runs that train once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from vaescope.data import DATASETS
+from vaescope.data import DATASETS, Dataset
 from vaescope.errors import ConfigurationError, UnknownNameError
+from vaescope.runs import Run
 from vaescope.studies import (
     STUDIES,
     Cell,
     Findings,
     Lines,
+    Measurement,
     Reproduction,
     Study,
     StudyContext,
     StudySettings,
     reproduce,
 )
-from vaescope.studies.measurements import LAST_TEST
 from vaescope.studies.published import published_cells
 from vaescope.studies.running import find
 from vaescope.sweeps.specification import Sweep
@@ -33,6 +34,13 @@ NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}
 
 def betas(*values: float) -> Sweep:
     return Sweep("digits", {"net": NET, "steps": 4, "batch": 16}, {"latents": 2}, grid={"objective.beta": list(values)})
+
+
+def last_test(run: Run, data: Dataset, device: str) -> dict[str, Any]:
+    return run.last("test")
+
+
+LAST_TEST = Measurement("last-test", last_test)
 
 
 def work(context: StudyContext) -> Findings:
@@ -51,7 +59,7 @@ def compared(ours: list[Cell], published: list[Cell]) -> list[dict[str, Any]]:
     return Reproduction(STUDY, StudySettings("paper"), Findings(tuple(ours)), tuple(published)).rows()
 
 
-def test_a_context_picks_what_belongs_to_its_scale() -> None:
+def test_a_context_selects_the_settings_of_its_scale() -> None:
     quick, paper = StudyContext(StudySettings()), StudyContext(StudySettings("paper"))
     assert (quick.pick(1, 2), paper.pick(1, 2)) == (1, 2)
     assert quick.seed_list(2, 50) == [0, 1]
@@ -95,11 +103,11 @@ def test_a_cell_over_seeds_is_their_mean_and_standard_deviation() -> None:
 @pytest.mark.parametrize(
     ("values", "note"), [([1.0, math.nan], "not finite"), ([math.inf], "not finite"), ([], "nothing was measured")]
 )
-def test_a_cell_without_a_number_says_why(values: list[float], note: str) -> None:
+def test_a_cell_without_a_number_has_a_reason(values: list[float], note: str) -> None:
     assert Cell.over({}, values) == Cell({}, None, None, len(values), note)
 
 
-def test_numbers_meet_whatever_the_order_of_what_they_are_of() -> None:
+def test_numbers_are_matched_whatever_the_order_of_their_columns() -> None:
     (row,) = compared(
         [Cell({"data": "mnist", "beta": 4}, 3.0, 0.5, 5)], [Cell({"beta": 4, "data": "mnist"}, 2.0, 0.25, 10)]
     )
@@ -116,7 +124,7 @@ def test_numbers_meet_whatever_the_order_of_what_they_are_of() -> None:
     }
 
 
-def test_numbers_of_one_side_stand_alone_ours_first() -> None:
+def test_unmatched_numbers_are_listed_measured_ones_first() -> None:
     mine, theirs = compared([Cell({"of": "a"}, 1.0)], [Cell({"of": "b", "layer": 2}, 2.0, 0.5)])
     assert (mine["of"], mine["layer"], mine["ours"], mine["published"]) == ("a", None, 1.0, None)
     assert (theirs["of"], theirs["layer"], theirs["ours"], theirs["published"]) == ("b", 2, None, 2.0)
@@ -125,17 +133,17 @@ def test_numbers_of_one_side_stand_alone_ours_first() -> None:
 
 
 @pytest.mark.parametrize("spread", [None, 0.0])
-def test_without_a_published_spread_there_is_no_difference_in_it(spread: float | None) -> None:
+def test_without_a_published_spread_there_is_no_standardised_difference(spread: float | None) -> None:
     (row,) = compared([Cell({}, 1.0)], [Cell({}, 2.0, spread)])
     assert row["difference_sd"] is None
 
 
-def test_notes_of_both_sides_are_told() -> None:
+def test_notes_of_both_sides_are_shown() -> None:
     (row,) = compared([Cell({}, None, note="data not found")], [Cell({}, 2.0, note="Read off a figure.")])
     assert row["note"] == "data not found; Read off a figure."
 
 
-def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
+def test_the_summary_counts_values_within_two_standard_deviations() -> None:
     ours = tuple(Cell({"of": name}, 1.0) for name in "abcd")
     published = (Cell({"of": "a"}, 1.5, 0.25), Cell({"of": "b"}, 2.0, 0.25), Cell({"of": "c"}, 3.0))
     told = Reproduction(STUDY, StudySettings("paper"), Findings(ours), published).summary()
@@ -155,7 +163,7 @@ def test_the_summary_counts_what_lies_within_two_standard_deviations() -> None:
     )
 
 
-def test_what_is_not_trained_is_compared_at_every_scale() -> None:
+def test_numbers_without_training_are_compared_at_every_scale() -> None:
     ours, published = (Cell({"beta": 4}, 3.0),), (Cell({"beta": 4}, 1.0, 0.5),)
     for exact, difference in ((False, None), (True, 4.0)):
         found = Reproduction(replace(STUDY, exact=exact), StudySettings("quick"), Findings(ours), published)
@@ -163,7 +171,7 @@ def test_what_is_not_trained_is_compared_at_every_scale() -> None:
         assert ("not comparable" in found.summary()) is not exact
 
 
-def test_all_of_it_is_plain_enough_for_json() -> None:
+def test_a_reproduction_can_be_written_as_json() -> None:
     chart = Lines("Chart", "A line.", [{"x": 1, "y": math.nan}], "x", "y")
     found = Reproduction(STUDY, StudySettings("quick"), Findings((Cell({"beta": 1}, 2.0),), (chart,), ("a note",)), ())
     table = json.loads(json.dumps(found.plain(), allow_nan=False))
@@ -173,7 +181,7 @@ def test_all_of_it_is_plain_enough_for_json() -> None:
     assert table["charts"][0]["rows"] == [{"x": 1, "y": None}]
 
 
-def test_a_document_that_nobody_wrote_down_has_no_numbers() -> None:
+def test_a_document_without_a_table_has_no_published_numbers() -> None:
     assert published_cells("nobody-table1") == ()
 
 
@@ -219,7 +227,7 @@ def test_every_study_of_the_table_is_under_its_own_name() -> None:
     assert all(study.source and study.question.endswith("?") for study in STUDIES.values())
 
 
-def test_data_that_are_not_there_leave_a_note(tmp_path: Path) -> None:
+def test_missing_data_leave_a_note(tmp_path: Path) -> None:
     context = StudyContext(StudySettings())
     assert context.open(str(tmp_path / "absent.npy")) is None
     assert context.notes[0].startswith(f"data not found: {tmp_path / 'absent.npy'}. ")

@@ -1,4 +1,4 @@
-"""A part of a study, for want of time: training that is cut, data that are left out, and notes that say so."""
+"""A part of a study, to save time: shorter training, fewer data sets, and notes that say so."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def test_a_share_trains_the_runs_of_a_shorter_sweep(
 
 @pytest.mark.parametrize("whole", [{"steps": 40}, {"epochs": 2}])
 @pytest.mark.parametrize("share", [1, 1.0, {"digits": 1.0}, {"mnist": 0.1}])
-def test_a_share_of_all_trains_the_runs_of_the_study(whole: dict[str, float], share: Any) -> None:
+def test_a_share_of_1_trains_the_runs_of_the_study(whole: dict[str, float], share: Any) -> None:
     assert ids(context(share=share).shortened(sweep(**whole))) == ids(sweep(**whole))
 
 
-def test_shares_by_name_cut_training_on_those_data_alone() -> None:
+def test_shares_by_name_shorten_training_only_on_those_data() -> None:
     some = context(share={"digits": 0.5, "pinwheel": 0.1})
     sources = ("digits", {"name": "digits"}, {"name": "pinwheel", "items": 99}, "mnist", {"name": "mnist"})
     cut = [some.shortened(sweep(source, steps=40)).settings["steps"] for source in sources]
@@ -84,7 +84,7 @@ def test_shares_by_name_cut_training_on_those_data_alone() -> None:
         ({"digits": 0.5, "mnist": math.nan}, "share must be a finite number above 0, got nan"),
     ],
 )
-def test_a_share_that_is_none_is_refused(share: Any, said: str) -> None:
+def test_an_invalid_share_is_refused(share: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         StudySettings(share=share)
 
@@ -109,12 +109,12 @@ def test_a_reproduction_trains_its_share_and_says_so_first(
 
 
 @pytest.mark.parametrize("given", [{"share": {"digit": 0.5}}, {"data": ("digit",)}])
-def test_names_of_data_that_there_are_not_are_refused(given: dict[str, Any]) -> None:
+def test_unknown_names_of_data_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UnknownNameError, match=r"data must be one of .*; got 'digit'\. Did you mean 'digits'\?"):
         StudySettings(**given)
 
 
-def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> None:
+def test_training_on_data_that_were_not_requested_is_refused(tmp_path: Path) -> None:
     said = "data must name pinwheel, which this study is trained on, got digits. Name it, or leave data out."
     with pytest.raises(ConfigurationError, match=said):
         reproduce("mathieu-figure3", data=("digits",), runs=tmp_path, progress=False)
@@ -129,7 +129,7 @@ def test_training_on_data_that_were_not_asked_for_is_refused(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
+def test_a_reproduction_has_its_command_line(tmp_path: Path) -> None:
     share = {"mnist": 1 / 3, "digits": 1.0}
     found = reproduce("rolinek-toy", runs=tmp_path, progress=False, seeds=3, share=share)
     rest = "--scale quick --seeds 3 --share mnist=0.3333333333333333"
@@ -142,11 +142,11 @@ def test_a_reproduction_says_what_to_type_for_it(tmp_path: Path) -> None:
     )
 
 
-def test_nothing_is_said_where_nothing_was_trained(tmp_path: Path) -> None:
+def test_without_training_there_is_no_note(tmp_path: Path) -> None:
     assert "of the training" not in reproduce("rolinek-toy", share=0.5, runs=tmp_path, progress=False).summary()
 
 
-def test_data_that_were_not_asked_for_are_left_out_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_were_not_requested_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("vaescope.studies.context.open_dataset", opened.append)
     some = context(data=("digits", "celeba"))
@@ -158,7 +158,7 @@ def test_data_that_were_not_asked_for_are_left_out_unopened(monkeypatch: pytest.
     ]
 
 
-def test_a_study_of_several_data_sets_keeps_those_that_were_asked_for() -> None:
+def test_a_study_of_several_data_sets_keeps_the_requested_ones() -> None:
     some = context(data=("digits",))
     assert [one.label for one in subjects(context())] == ["Gaussian of 3", "digits", "Gaussian of 6"]
     assert [one.label for one in subjects(some)] == ["digits"]

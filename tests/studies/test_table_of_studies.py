@@ -1,4 +1,4 @@
-"""The table of studies: every name of the list, and published numbers that some study is there for."""
+"""The table of studies: every listed name has a study, and every published number belongs to one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_table_and_figure_has_its_study_once() -> None:
     assert len(written) == len(STUDIES)
 
 
-def test_every_study_says_what_it_is() -> None:
+def test_every_study_has_a_description() -> None:
     for study in STUDIES.values():
         assert study.source
         assert study.question.rstrip().endswith(("?", "."))

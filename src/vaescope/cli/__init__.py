@@ -11,34 +11,41 @@ from typing import TextIO
 import typer
 from typer import Option
 
-from vaescope.cli import diagnose, fit, fondue, reproduce, runs, sweep, variants
+from vaescope.cli import datasets, delete, diagnose, fit, fondue, reproduce, runs, sweep, variants
+from vaescope.cli.help import PlainCommand, PlainGroup
 from vaescope.errors import DamagedRunWarning, VaescopeError
 from vaescope.memory import memory_shortage
-from vaescope.terminal import print_line, print_warning
+from vaescope.terminal import command_line, print_line, print_warning
 
 app = typer.Typer(
     name="vaescope",
+    cls=PlainGroup,
     help="See which of a VAE's latents are alive, how many it needs, and what they mean.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(fit.datasets)
-app.command()(fondue.fondue)
-app.command(epilog=variants.listing())(fit.fit)
-app.command()(diagnose.diagnose)
-app.command()(diagnose.compare)
-app.command()(diagnose.report)
-app.command()(runs.prune)
-app.command()(runs.export)
-app.command()(sweep.sweep)
-app.command()(reproduce.reproduce)
+for command in (datasets.datasets, fondue.fondue):
+    app.command(cls=PlainCommand)(command)
+app.command(cls=PlainCommand, epilog=variants.listing())(fit.fit)
+for command in (
+    fit.resume,
+    diagnose.diagnose,
+    diagnose.compare,
+    diagnose.report,
+    runs.prune,
+    runs.export,
+    sweep.sweep,
+    reproduce.reproduce,
+):
+    app.command(cls=PlainCommand)(command)
+runs.app.command("delete", cls=PlainCommand)(delete.delete)
 app.add_typer(runs.app, name="runs")
 
 
 @app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     version: bool = Option(False, "--version", help="Show the version and exit.", is_eager=True),
 ) -> None:
     if version:
@@ -46,11 +53,12 @@ def options(
 
         print_line(f"vaescope {__version__}")
         raise typer.Exit
+    context.with_resource(command_line())
 
 
 FAILED, INTERRUPTED = 2, 130  # exit codes
-UNREAD = 1  # the exit code when the reader of a pipe left; of typer, too
-DAMAGED = 1  # the exit code of a command that left out damaged runs
+UNREAD = 1  # exit code when the reader of a pipe has closed it; typer uses the same
+DAMAGED = 1  # exit code of a command that skipped damaged runs
 # Without the name of a file, these are errors of the stream that is printed to.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -58,7 +66,7 @@ OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
 def main() -> None:
     """Run a command; wrong input prints one sentence and exits with code 2, a warning prints one sentence.
 
-    A command that left out damaged runs exits with code 1.
+    A command that skipped damaged runs exits with code 1.
     """
     damaged: list[str] = []
 
@@ -67,14 +75,14 @@ def main() -> None:
         damaged.extend([str(message)] if issubclass(category, DamagedRunWarning) else [])
 
     warnings.showwarning = show
-    # A closed stream is None. Its number must not become that of a file, into which libraries in C would print.
+    # A closed stream is None. Its descriptor must not be reused for a file, to which libraries in C would then print.
     sys.stdout, sys.stderr = (stream or _dropped() for stream in (sys.stdout, sys.stderr))
     try:
         try:
-            with memory_shortage("what this command works on", "Ask for less of it, or for smaller models."):
+            with memory_shortage("the data and models of a command", "Use fewer items or smaller models."):
                 app()
         finally:
-            sys.stdout.flush()  # while an error can be told
+            sys.stdout.flush()  # while an error can still be printed
     except VaescopeError as error:
         print_line(f"error: {error}", sys.stderr)
         sys.exit(FAILED)
@@ -87,7 +95,7 @@ def main() -> None:
         print_line(f"error: the output cannot be written ({error.strerror}).", sys.stderr)
         sys.exit(FAILED)
     except (KeyboardInterrupt, SystemExit) as end:
-        # Typer may turn an interrupt into an exit code first.
+        # Typer may have turned an interrupt into an exit code.
         if isinstance(end, SystemExit) and not end.code and damaged:
             sys.exit(DAMAGED)
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
@@ -97,5 +105,5 @@ def main() -> None:
 
 
 def _dropped() -> TextIO:
-    """A stream that nothing comes out of."""
+    """A stream that discards what is written to it."""
     return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

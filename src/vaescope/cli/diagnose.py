@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from vaescope.cli import options
-from vaescope.cli.options import names
-from vaescope.cli.output import check_file, print_json, print_rows, print_styled, print_table
+from vaescope.cli.completion import of_names, run_ids
+from vaescope.cli.output import check_file, print_json, print_paragraph, print_rows, print_styled, print_table
+from vaescope.cli.values import names
+from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
@@ -20,32 +22,45 @@ if TYPE_CHECKING:
     from vaescope.metrics import Score
 
 COLOURS = {"bad": "red", "warning": "yellow", "note": "cyan", "good": "green", "not applicable": "dim"}
-SHOWN = (
-    "latent",
-    "type",
-    "rolinek",
-    "clapham",
-    "mixed_kind",
-    "kl",
-    "kl_share",
-    "variance_mean",
-    "passive_share",
-    "encodes",
-)
+# The columns of the table of latents with their headings, the most important first; --json has all.
+LATENT_COLUMNS = {
+    "group": "group",
+    "latent": "latent",
+    "type": "type",
+    "kl": "rate (nats)",
+    "encodes": "encodes",
+    "kl_share": "share of rate",
+    "mixed_kind": "kind of mixed",
+    "variance_mean": "mean variance",
+    "well_determined": "well determined",
+    "passive_share": "share of passive items",
+    "rolinek": "rolinek",
+    "clapham": "clapham",
+}
 SCORED = ("metric", "score", "95%", "of noise", "of the factors", "parts", "estimator")
 
 
+@options.with_flags
 def diagnose(
-    subject: Annotated[str, Argument(help="A run (id or folder), or a file of codes: codes.npz, codes.csv.")],
+    subject: Annotated[
+        str, Argument(help="A run (id or folder), or a file of codes: codes.npz, codes.csv.", autocompletion=run_ids)
+    ],
+    *,
     data: options.EncodedData = None,
+    opened: options.EncodedDataFlags,
     alpha: options.Alpha = 0.1,
     items: options.Items = 10_000,
     predict: Annotated[bool, Option("--predict", help="Also predict factors and labels from the codes.")] = False,
     metrics: options.Metrics = None,
     exclude: Annotated[
-        str | None, Option(help="Compute metrics without latents of this type: passive or mixed.")
+        str | None,
+        Option(
+            help="Leave out latents of this type: passive (default), mixed, active or none.",
+            autocompletion=of_names(*VARIABLE_TYPES, "none"),
+        ),
     ] = None,
     seed: options.Seed = 0,
+    model: options.Factory = None,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
@@ -56,9 +71,10 @@ def diagnose(
     """
     from vaescope.diagnosis import diagnose as diagnose_subject
 
+    options.use_factory(model, [subject], runs)
     found = diagnose_subject(
         subject,
-        data,
+        opened.open_given(data),
         alpha=alpha,
         items=items,
         predict=predict,
@@ -73,9 +89,25 @@ def diagnose(
     print_cards(found.summary(), found.cards)
     if found.scores:
         print_table(SCORED, [_scored(score) for score in found.scores])
-    rows = found.rows()
-    shown = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
-    print_rows(rows, shown)
+    print_latents(found.rows())
+
+
+def print_latents(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print the table of latents; a narrow terminal shows type, rate and meaning."""
+    shown = [name for name in LATENT_COLUMNS if any(row.get(name) is not None for row in rows)]
+    headings = [LATENT_COLUMNS[name] for name in shown]
+    cells = [[_latent_cell(name, row) for name in shown] for row in rows]
+    print_table(headings, cells, first=headings, more="see them with --json or in a wider terminal")
+
+
+def _latent_cell(name: str, row: Mapping[str, object]) -> object:
+    value = row.get(name)
+    if isinstance(value, float):
+        return f"{value:.0%}" if name.endswith("_share") else f"{value:.2f}"
+    if name == "encodes" and isinstance(value, str):
+        # The table already has the number of the latent; which others encode the same is seen in their rows.
+        return value.removeprefix(f"latent {row['latent']} encodes ").partition(";")[0]
+    return value
 
 
 def _scored(score: Score) -> list[object]:
@@ -89,29 +121,52 @@ def print_cards(verdict: str, cards: Sequence[Card]) -> None:
     """Print the verdict, and a paragraph for each card."""
     print_styled((verdict, "bold"))
     for card in cards:
-        print_styled((f"{card.status:>14}  ", COLOURS[card.status]), (f"{card.title}. ", "bold"), (card.meaning, ""))
-        if card.advice:
-            print_styled((f"{'':16}{card.advice}", "italic"))
+        print_paragraph(
+            (f"{card.status:>14}", COLOURS[card.status]),
+            [(f"{card.title}. ", "bold"), (card.meaning, "")],
+            *([[(card.advice, "italic")]] if card.advice else []),
+        )
 
 
+@options.with_flags
 def compare(
-    subjects: Annotated[list[str], Argument(help="Runs (ids or folders), or files of codes of the same items.")],
+    subjects: Annotated[
+        list[str], Argument(help="Runs (ids or folders), or files of codes of the same items.", autocompletion=run_ids)
+    ],
+    *,
     data: Annotated[str | None, Option(help="Data to encode; default: the data of the first run.")] = None,
-    measure: Annotated[str, Option(help="Similarity: cka or procrustes.")] = "cka",
-    representation: Annotated[str, Option(help="Codes to compare: mean, sample or variance.")] = "mean",
+    opened: options.EncodedDataFlags,
+    measure: Annotated[
+        str, Option(help="Similarity: cka or procrustes.", autocompletion=of_names("cka", "procrustes"))
+    ] = "cka",
+    representation: Annotated[
+        str,
+        Option(
+            help="Codes to compare: mean, sample or variance.", autocompletion=of_names("mean", "sample", "variance")
+        ),
+    ] = "mean",
     layers: Annotated[bool, Option("--layers", help="Also compare all layers of the first two models.")] = False,
     items: options.Items = 5000,
     seed: options.Seed = 0,
     plot: Annotated[str | None, Option(help="Write a plot of the similarities to this .html file.")] = None,
+    model: options.Factory = None,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
     """Compare models: size, loss, latent types, and the similarity of each pair."""
     from vaescope.diagnosis import compare as compare_subjects
 
+    options.use_factory(model, subjects, runs)
     check_file(plot)
     found = compare_subjects(
-        subjects, data, measure=measure, representation=representation, layers=layers, items=items, seed=seed, runs=runs
+        subjects,
+        opened.open_given(data),
+        measure=measure,
+        representation=representation,
+        layers=layers,
+        items=items,
+        seed=seed,
+        runs=runs,
     )
     if plot is not None:
         from vaescope.reporting.heatmaps import layer_plots, similarity_plot
@@ -139,30 +194,40 @@ def _matrix_rows(names: Sequence[str], matrix: np.ndarray) -> list[list[str]]:
     return [[name, *row] for name, row in zip(names, cells, strict=True)]
 
 
+@options.with_flags
 def report(
-    subjects: Annotated[list[str], Argument(help="A run (id or folder) or a file of codes; several are compared.")],
+    subjects: Annotated[
+        list[str],
+        Argument(help="A run (id or folder) or a file of codes; several are compared.", autocompletion=run_ids),
+    ],
+    *,
     output: Annotated[str, Option("--output", "-o", help="The .html file to write.")] = "report.html",
     data: options.EncodedData = None,
+    opened: options.EncodedDataFlags,
     metrics: Annotated[str | None, Option(help="Metrics, separated by commas, or all; default: mig and dci.")] = None,
     alpha: options.Alpha = 0.1,
     items: options.Items = 10_000,
     layers: Annotated[bool, Option(help="Compare the layers of the network.")] = True,
+    images: Annotated[bool, Option(help="Embed items, what the model decodes, and the decoder.")] = True,
     seed: options.Seed = 0,
+    model: options.Factory = None,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
     """Write an HTML report: verdict, table of latents, sliders that decode in the browser, plots. Works offline."""
     from vaescope.reporting import report as write_report
 
+    options.use_factory(model, subjects, runs)
     check_file(output)
     path = write_report(
         subjects if len(subjects) > 1 else subjects[0],
         output,
-        data,
+        opened.open_given(data),
         metrics=names(metrics),
         alpha=alpha,
         items=items,
         layers=layers,
+        images=images,
         seed=seed,
         runs=runs,
     )

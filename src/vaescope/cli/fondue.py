@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from vaescope.cli import options
+from vaescope.cli.completion import of_kind, of_names
 from vaescope.cli.output import check_file, print_json, print_rows, print_styled
 from vaescope.cli.variants import choices
 from vaescope.errors import ConfigurationError
@@ -21,11 +22,11 @@ BAR_WIDTH = 40  # characters
 GAP_HELP = f'Criterion for "too many latents": {choices("gap")}'
 
 
-@options.with_training_flags
+@options.with_flags
 def fondue(
     data: options.Data,
     *,
-    gap: Annotated[str, Option(help=GAP_HELP)] = "trace",
+    gap: Annotated[str, Option(help=GAP_HELP, autocompletion=of_kind("gap"))] = "trace",
     threshold: Annotated[float | None, Option(help="Largest gap allowed; default: the gap's default.")] = None,
     init: Annotated[
         float | None, Option(help="Where the search starts; default: the intrinsic dimension of the data.")
@@ -42,11 +43,19 @@ def fondue(
     ] = None,
     batch: Annotated[int | None, Option(help="Batch size; default: 64, or 16 below 25,000 items.")] = None,
     period: Annotated[
-        int | None, Option(help="Steps between answers; default: an epoch, at least some hundred steps.")
+        int | None, Option(help="Steps between answers; default: an epoch, but at least 400 or 1500 steps.")
     ] = None,
     max_periods: Annotated[int, Option(help="Maximum number of periods, even if the answer changes.")] = 10,
     probe_items: Annotated[int, Option(help="Number of training items to measure gaps on.")] = 10_000,
+    search: Annotated[
+        str,
+        Option(
+            help="How sizes are chosen: rounds, interpolate (fewer models) or bisection (one at a time).",
+            autocompletion=of_names("rounds", "interpolate", "bisection"),
+        ),
+    ] = "rounds",
     training: options.TrainingFlags,
+    opening: options.DataFlags,
     check: Annotated[bool, Option("--check", help="Also train a few sizes fully to find the elbow.")] = False,
     check_model: Annotated[str, Option(help="Model that --check trains: vae or autoencoder.")] = "vae",
     check_steps: Annotated[int, Option(help="Training steps of each model of --check.")] = 5000,
@@ -58,16 +67,20 @@ def fondue(
     Models of several sizes train for a few epochs; the answer is the largest size whose latents all stay in use.
     Reuses finished searches and resumes interrupted ones. Autoencoders have no posterior variance and no gap.
     """
+    from vaescope.data.sources import flags_of
     from vaescope.progress import announce
     from vaescope.runs import FitOptions
     from vaescope.sizing import default_sizes, elbow
     from vaescope.sizing import fondue as find
 
     keywords, objective = training.keywords(), training.objective_table(beta)
+    if check and callable(keywords["model"]):
+        raise ConfigurationError(f"--check trains registered models, got the factory --model {training.model}.")
     if check and over != "latents":
         raise ConfigurationError(f"--check needs --over latents, got --over {over}.")
+    training.refuse("tracker", "fondue")
     check_file(plot)
-    opened = training.open_data(data)
+    opened = opening.open(data, training.tables["data"])
     found = find(
         opened,
         gap=training.part("gap", gap),
@@ -82,6 +95,7 @@ def fondue(
         period=period,
         max_periods=max_periods,
         probe_items=probe_items,
+        search=search,
         batch=batch,
         **keywords,
     )
@@ -108,8 +122,10 @@ def fondue(
     if plot is not None:
         print_line(f"plot: {plot}")
     if over == "latents" and found.latents:
-        words = ["vaescope fit", shlex.quote(data), f"--latents {found.latents}", *_fit_options(training, beta)]
-        print_line(f"train it with `{' '.join(words)}`")
+        flags = [shlex.quote(word) for word in flags_of(opening.options())]
+        words = ["vaescope fit", shlex.quote(data), *flags, f"--latents {found.latents}", *_fit_options(training, beta)]
+        words += [f"--runs {shlex.quote(training.runs)}"] if training.runs != options.TrainingFlags.runs else []
+        print_line(f"next: `{' '.join(words)}`")
 
 
 def _print_fondue(found: Fondue, checked: Elbow | None) -> None:

@@ -1,7 +1,7 @@
 """`python -m vaescope.cli.manifest`: write the list of variants that help texts and documentation are made from.
 
-The registries know every variant but load torch. This command copies what they know into `manifest.json` and into the
-tables of the documentation; with `--check` it only says whether they are up to date.
+The registries hold every variant but load torch. This command copies their content into `manifest.json`, the tables of
+the documentation and the page of data sets; with `--check` it only reports whether these are up to date.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from vaescope.cli.datasets_page import datasets_page
 from vaescope.cli.variants import MANIFEST_FILE, KindTable, VariantRow
 from vaescope.files import write_text
 from vaescope.registry import Registry, Variant
 from vaescope.terminal import print_line
 
 ROOT = Path(__file__).parents[3]
+DATASETS_PAGE = ROOT / "docs" / "datasets.md"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "family.md")
 # <!-- parts: model, net --> ... <!-- end of parts -->: a table of these kinds, with their options after `with options`.
 TABLE = re.compile(r"(<!-- parts: ([a-z, ]+?)( with options)? -->\n).*?(<!-- end of parts -->)", re.DOTALL)
@@ -27,7 +29,7 @@ Manifest = dict[str, KindTable]
 
 
 def build() -> Manifest:
-    """What the registries hold: by kind, the entry-point group of its plug-ins, and a row for each variant."""
+    """The content of the registries: by kind, the entry-point group of its plug-ins, and a row for each variant."""
     from vaescope.data import DATASETS
     from vaescope.likelihoods import LIKELIHOODS
     from vaescope.metrics import METRICS
@@ -36,6 +38,7 @@ def build() -> Manifest:
     from vaescope.objectives import OBJECTIVES
     from vaescope.posteriors import POSTERIORS
     from vaescope.priors import PRIORS
+    from vaescope.runs import TRACKERS
     from vaescope.sizing import GAPS
     from vaescope.training import OPTIMISERS, PRECISIONS
 
@@ -49,6 +52,7 @@ def build() -> Manifest:
         **_of(OPTIMISERS),
         **_of(GAPS),
         **_of(METRICS),
+        **_of(TRACKERS),
         "initialisation": {"group": "", "variants": {name: _row() for name in INITIALISATIONS}},
         "precision": {"group": "", "variants": {name: _row() for name in PRECISIONS}},
         "data": {"group": "", "variants": {name: _row(DATASETS[name].summary) for name in sorted(DATASETS)}},
@@ -73,8 +77,9 @@ def with_tables(text: str, manifest: Manifest) -> str:
 
 
 def stale(manifest: Manifest, *, write: bool) -> list[Path]:
-    """The files that differ from what the registries say; with `write` they are brought up to date."""
+    """The files that differ from the registries; with `write` they are updated."""
     wanted = {MANIFEST_FILE: json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"}
+    wanted |= {DATASETS_PAGE: datasets_page()} if DATASETS_PAGE.parent.is_dir() else {}
     wanted |= {file: with_tables(file.read_text(encoding="utf-8"), manifest) for file in DOCUMENTS if file.is_file()}
     found = [file for file, text in wanted.items() if not file.is_file() or file.read_text(encoding="utf-8") != text]
     for file in found if write else ():

@@ -1,4 +1,4 @@
-"""What commands print and write: tables that fit the terminal, JSON, CSV, and files that can be written."""
+"""Output of commands: tables that fit the terminal, JSON, CSV, and checks of output files."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from vaescope.checks import without_infinities
 from vaescope.files import check_writable, write_text
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
+from vaescope.runs.type_counts import FINAL, MEASUREMENT, PROBE, TYPES_FROM, TYPES_ITEMS
 from vaescope.tables import columns_of, csv_text, text
 from vaescope.terminal import print_line, printable
 
 PIPE_WIDTH = 100_000  # characters; wider than any table
 MAX_UNBROKEN_WORD = 24  # characters; longer words, such as paths, continue on the next line
+READABLE_WIDTH = 28  # characters of a column of text, which less important columns do not take away
 RULED_PADDING, PLAIN_PADDING = 3, 1  # characters per column, with and without lines between columns
-SHOW_ALL = "`| less -S` shows all"  # a pipe has no width
-# Columns of runs to show in addition to the settings that vary, the most important first.
-PRIORITY_COLUMNS = ("test_loss", "status", "latents", "seed", "step", "data", "objective", "model")
+SHOW_ALL = "`| less -S` shows all"  # for pipes, which have no width
+# Columns of runs to show after the settings that vary, losses, types and measurements, the most important first.
+PRIORITY_COLUMNS = ("status", "latents", "seed", "step", "data", "objective", "model")
 
-Row = dict[str, object]
+COUNTED = (TYPES_ITEMS, TYPES_FROM)
+COUNTED_WHEN = {FINAL: " after training", PROBE: " during training", MEASUREMENT: ""}
+
+Row = dict[str, Any]
 
 
 def print_json(value: object) -> None:
@@ -32,7 +38,7 @@ def print_json(value: object) -> None:
 
 
 def _plain(value: object) -> object:
-    """Values of a database as JSON has them: decimals as numbers, unusual keys as text."""
+    """Values of a database as JSON types: decimals as numbers, unusual keys as text."""
     if isinstance(value, dict):
         return {key if isinstance(key, str | int | None) else str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -46,7 +52,25 @@ def print_styled(*pieces: tuple[str, str]) -> None:
     from rich.text import Text
 
     words = Text.assemble(*((printable(text), style) for text, style in pieces))
-    Console(highlight=False, soft_wrap=True).print(words)
+    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(words)
+
+
+def print_paragraph(label: tuple[str, str], *lines: Sequence[tuple[str, str]]) -> None:
+    """Print lines of (text, style) pieces next to a label; a terminal breaks them between words, below one another."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not sys.stdout.isatty():
+        for place, line in enumerate(lines):
+            print_styled((label[0] if place == 0 else " " * len(label[0]), label[1]), ("  ", ""), *line)
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    for place, line in enumerate(lines):
+        pieces = Text.assemble(*((printable(text), style) for text, style in line))
+        grid.add_row(Text(*label) if place == 0 else "", pieces)
+    Console(highlight=False).print(grid)
 
 
 def print_rows(
@@ -83,7 +107,7 @@ def print_table(
     names = [printable(str(column)) for column in columns]
     cells = [[printable(text(value)) for value in row] for row in rows]
     on_terminal = sys.stdout.isatty()
-    # Brackets and colons in the user's own words are not markup.
+    # Brackets and colons in the user's text are not markup.
     console = Console(width=None if on_terminal else PIPE_WIDTH, markup=False, emoji=False, highlight=False)
     table = Table(title=None if title is None else printable(title), title_justify="left", header_style="bold")
     shown: Sequence[int] = range(len(names))
@@ -119,7 +143,8 @@ class TableLayout:
 def layout(columns: Sequence[Sequence[str]], room: int, order: Sequence[int]) -> TableLayout:
     """Choose the columns that fit into `room` characters, by priority.
 
-    A column is at least as wide as its longest word. Lines between columns are dropped before any column is.
+    A column is at least as wide as its longest word, and a column of text is wide enough to read as long as there are
+    others to drop. Lines between columns are dropped before any column is.
 
     Args:
         columns: Header and cells of each column.
@@ -129,12 +154,13 @@ def layout(columns: Sequence[Sequence[str]], room: int, order: Sequence[int]) ->
     natural = [min(max(1, *map(_width, column)), room) for column in columns]
     words = [max(_width(word) for text in column for word in [*text.split(), ""]) for column in columns]
     least = [min(wide, max(1, word), MAX_UNBROKEN_WORD) for wide, word in zip(natural, words, strict=True)]
+    readable = [max(word, min(wide, READABLE_WIDTH)) for wide, word in zip(natural, least, strict=True)]
     shown, within = list(range(len(columns))), room - (RULED_PADDING * len(columns) + 1)
-    ruled = sum(least) <= within
+    ruled = sum(readable) <= within
     if not ruled:
         shown = []
         for column in order:
-            if not shown or sum(least[one] + PLAIN_PADDING for one in (*shown, column)) - PLAIN_PADDING <= room:
+            if not shown or sum(readable[one] + PLAIN_PADDING for one in (*shown, column)) - PLAIN_PADDING <= room:
                 shown.append(column)
         shown.sort()
         within = room - PLAIN_PADDING * (len(shown) - 1)
@@ -156,9 +182,34 @@ def _width(text: str) -> int:
 
 def print_runs(rows: Sequence[Row], names: Sequence[str], folder: Path, more: str) -> None:
     """Print columns of the runs in a folder; a narrow terminal shows the most important ones."""
-    # The order needs files to be read again; a pipe shows all columns anyway.
+    counted = [] if any(varies(rows, name) for name in COUNTED) else [name for name in COUNTED if name in names]
+    names = [name for name in names if name not in counted]
+    # The order requires reading files again; a pipe shows all columns anyway.
     first = _by_importance(rows, names, measured_names(rows, folder)) if sys.stdout.isatty() else ()
     print_rows(rows, names, first=first, more=more)
+    if any(is_in_nats(name) for name in names):
+        print_styled(("Losses and their terms are in nats per item.", ""))
+    if counted and rows[0].get(TYPES_ITEMS):
+        when = COUNTED_WHEN.get(str(rows[0].get(TYPES_FROM)), "")
+        print_styled((f"Types of latents were counted over {rows[0][TYPES_ITEMS]:,} items{when}.", ""))
+    if any("pruned_from" in row for row in rows):
+        print_styled(("Pruned runs were not trained and have no loss; `vaescope diagnose ID` measures them.", ""))
+
+
+def is_in_nats(name: str) -> bool:
+    """Whether a column of runs is a loss or one of its terms."""
+    return name.startswith(("train_", "test_")) and not name.endswith("gradient_norm")
+
+
+def print_settings(title: str, values: Mapping[str, object]) -> None:
+    """Print settings and results of one run, a line each, with units."""
+    print_table(
+        ["", title],
+        [
+            [name, f"{text(value)} nats" if is_in_nats(name) and isinstance(value, float) else value]
+            for name, value in values.items()
+        ],
+    )
 
 
 def measured_names(rows: Sequence[Row], folder: Path) -> set[str]:
@@ -170,7 +221,11 @@ def measured_names(rows: Sequence[Row], folder: Path) -> set[str]:
 
 def is_outcome(name: str, measured: set[str]) -> bool:
     """Whether a column holds a result; other columns hold settings."""
-    return name in measured or name in ("status", "step", *VARIABLE_TYPES) or name.startswith(("train_", "test_"))
+    return (
+        name in measured
+        or name in ("status", "step", *VARIABLE_TYPES, *COUNTED)
+        or name.startswith(("train_", "test_"))
+    )
 
 
 def varies(rows: Sequence[Row], name: str) -> bool:
@@ -183,8 +238,9 @@ def _by_importance(rows: Sequence[Row], names: Sequence[str], measured: set[str]
     groups = [
         ["id"],
         [name for name in varying if not is_outcome(name, measured)],
-        [name for name in PRIORITY_COLUMNS if name in names],
+        [name for name in ("test_loss", *VARIABLE_TYPES) if name in names],
         [name for name in names if name in measured],
+        [name for name in PRIORITY_COLUMNS if name in names],
         [name for name in varying if is_outcome(name, measured)],
         names,
     ]
@@ -199,7 +255,7 @@ def runs_option(folder: str) -> str:
 
 
 def check_file(path: str | None) -> None:
-    """Raise an error if a file that was asked for cannot be written."""
+    """Raise an error if a requested file cannot be written."""
     if path is not None:
         check_writable(Path(path))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vaescope.studies.context import SettingsOptions
 
 MAX_SHOWN_ROWS = 40  # on a terminal; files and --json have all
-UNFINISHED = 3  # the exit code when pieces are left to do
+UNFINISHED = 3  # the exit code when pieces are missing
 
 
 def reproduce(
@@ -85,7 +85,7 @@ def reproduce(
         return
     if not names:
         raise ConfigurationError("name a study to reproduce, or ask for all names with --list.")
-    # What would fail at the end, after hours of training, is refused at the beginning.
+    # Checked first, because it would otherwise fail after hours of training.
     for name in names:
         lookup(STUDIES, name, "study")
     if piece is not None:
@@ -110,7 +110,7 @@ def reproduce(
     end = None if minutes is None else time.monotonic() + 60 * finite_number("minutes", minutes, above=0)
     try:
         for name in names:
-            # All studies share the minutes; next to nothing is left when they are used up.
+            # All studies share the time limit; it is nearly zero once used up.
             left = None if end is None else max(1e-6, (end - time.monotonic()) / 60)
             try:
                 found = reproduce_study(name, scale, minutes=left, piece=piece, **chosen)
@@ -122,7 +122,7 @@ def reproduce(
             if not json:
                 _print_study(found, files)
     finally:
-        # A study that refuses, or is stopped, takes nothing away from those before it.
+        # The results of earlier studies stay if one fails or is stopped.
         if json and printed:
             print_json(printed)
     for study in unfinished:

@@ -14,17 +14,21 @@ import typer
 from typer import Argument, Option
 
 from vaescope.cli import options
-from vaescope.cli.options import numbers
+from vaescope.cli.completion import run_ids
+from vaescope.cli.help import PlainCommand, PlainGroup
 from vaescope.cli.output import (
     Row,
     check_file,
     print_json,
     print_rows,
     print_runs,
+    print_settings,
+    print_styled,
     print_table,
     runs_option,
     write_csv,
 )
+from vaescope.cli.values import numbers
 from vaescope.errors import ConfigurationError, RunError
 from vaescope.tables import columns_of
 from vaescope.terminal import print_line
@@ -34,7 +38,9 @@ KEEP = "Latents to keep: used (all but passive), active (all but passive and mix
 HIDDEN_COLUMNS = ("items", "likelihood", "batch", "train_gradient_norm")  # shown only on request
 
 app = typer.Typer(
-    help="List runs, show one (`show ID`), or query them with SQL (`sql QUERY`).", invoke_without_command=True
+    cls=PlainGroup,
+    help="List runs, show one (`show ID`), query them with SQL (`sql QUERY`), or delete some (`delete ID`).",
+    invoke_without_command=True,
 )
 
 WriteTable = Callable[[list[Row], list[str], Path], None]
@@ -53,16 +59,18 @@ def runs(
     ] = None,
     everything: Annotated[bool, Option("--all", help="Show all runs.")] = False,
     columns: Annotated[str | None, Option(help="Columns, separated by commas.")] = None,
+    disk: Annotated[bool, Option("--disk", help="Add a column `bytes`: the disk use of each run.")] = False,
     csv: Annotated[str | None, Option(metavar="FILE", help="Write the runs to a CSV file.")] = None,
     parquet: Annotated[str | None, Option(metavar="FILE", help="Write the runs to a Parquet file.")] = None,
     json: options.Json = False,
 ) -> None:
     if context.invoked_subcommand is not None:
-        listing = {"where": where, "sort": sort, "limit": limit, "all": everything, "columns": columns}
+        listing = {"where": where, "sort": sort, "limit": limit, "all": everything, "columns": columns, "disk": disk}
         _refuse({**listing, "csv": csv, "parquet": parquet}, context.invoked_subcommand)
         # Options before the subcommand apply to it, too.
         context.default_map = {context.invoked_subcommand: {"folder": folder, "json": json}}
         return
+    from vaescope.runs.deleting import disk_use
     from vaescope.runs.queries import check_columns, select_rows
     from vaescope.runs.rows import drop_constant_settings, read_rows
 
@@ -71,7 +79,7 @@ def runs(
     files = _files(csv, parquet)
     readable = read_rows(Path(folder))
     readable.warn()
-    rows = list(readable.rows.values())
+    rows = [{**row, **({"bytes": disk_use(path)} if disk else {})} for path, row in readable.rows.items()]
     found = select_rows(rows, _conditions(where or []), sort)
     if columns is None:
         names = columns_of(drop_constant_settings(found[:limit] or rows))
@@ -120,7 +128,7 @@ def _files(csv: str | None, parquet: str | None) -> list[tuple[Path, WriteTable]
 
 
 def _conditions(texts: list[str]) -> dict[str, list[object]]:
-    """The values that each column may have, separated by commas; a list in brackets is one value.
+    """The accepted values of each column, separated by commas; a list in brackets is one value.
 
     Text that looks like a number or a truth value also matches that value; empty text matches a missing value.
     """
@@ -149,7 +157,7 @@ def _print_searches(folder: Path) -> None:
         from vaescope.sizing.store import load_results
 
         for search in load_results(folder):
-            print_line(search["summary"])
+            print_styled((search["summary"], ""))
 
 
 def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: int) -> None:
@@ -166,7 +174,7 @@ def _print_found(found: list[Row], asked: list[str] | None, folder: Path, most: 
         print_line(f"{len(found) - most} more of {len(found)}: --all shows them, --where filters, --csv writes all")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def show(
     run: options.RunId,
     folder: options.Runs = "runs",
@@ -183,13 +191,13 @@ def show(
         return
     reason = {} if failure is None else {"failure": failure["error"]}
     note = {} if found.record.has_checksums else {"checked": "no checksums"}
-    print_table(["", found.id], {**summary(found), **reason, **measurements, **note}.items())
+    print_settings(found.id, {**summary(found), **reason, **measurements, **note})
     history = [row for row in found.history if row["split"] == "test"] or found.history
-    print_rows(history, title="history")
+    print_rows(history, title="history (losses and their terms in nats per item)")
     print_line(f"folder {found.path}")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def sql(
     query: Annotated[str, Argument(help="SQL over the tables `runs` and `history`.")],
     timeout: Annotated[float, Option(help="Maximum number of seconds of the query.")] = 60,
@@ -204,16 +212,19 @@ def sql(
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise ConfigurationError(
-                f"columns of JSON need different names, got {', '.join(twice)} more than once. Rename them with AS."
+                f"columns in JSON need different names, but {', '.join(twice)} occurs twice. Rename one with AS."
             )
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print_table(names, rows, more="SELECT fewer columns, or use --json")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def verify(
-    runs: Annotated[list[str] | None, Argument(metavar="[IDS]", help="Ids of runs; default: the whole folder.")] = None,
+    runs: Annotated[
+        list[str] | None,
+        Argument(metavar="[IDS]", help="Ids of runs; default: the whole folder.", autocompletion=run_ids),
+    ] = None,
     folder: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
@@ -233,13 +244,17 @@ def verify(
         raise typer.Exit(1)
 
 
+@options.with_flags
 def prune(
     run: options.RunId,
+    *,
     keep: Annotated[str, Option(help=KEEP)] = "used",
     data: options.EncodedData = None,
+    opened: options.EncodedDataFlags,
     alpha: options.Alpha = 0.1,
     items: options.Items = 10_000,
     seed: options.Seed = 0,
+    model: options.Factory = None,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
@@ -249,27 +264,33 @@ def prune(
     """
     from vaescope.runs.pruning import prune as prune_run
 
+    options.use_factory(model, [run], runs)
     # A keyword, or the numbers of latents.
     kept = numbers("keep", keep, int) if keep[:1].isdecimal() or keep[:1] == "-" else keep
-    found = prune_run(run, data, keep=kept, alpha=alpha, items=items, seed=seed, runs=runs)
+    found = prune_run(run, opened.open_given(data), keep=kept, alpha=alpha, items=items, seed=seed, runs=runs)
     if json:
         print_json(found.plain())
         return
-    print_line(found.summary())
-    print_rows(found.rows())
-    where = runs_option(str(found.run.path.parent))
-    print_line(f"saved in {found.run.path}; see it with `vaescope report {found.run.id}{where}`")
+    print_styled((found.summary(), ""))
+    headings = {"kl": "rate (nats)", "now": "new number", "held_at": "held at"}
+    print_rows([{headings.get(name, name): value for name, value in row.items()} for row in found.rows()])
+    print_line(f"saved in {found.run.path}")
+    print_line(f"next: `vaescope report {found.run.id}{runs_option(str(found.run.path.parent))}`")
 
 
+@options.with_flags
 def export(
     run: options.RunId,
+    *,
     # ONNX is the only format; the flag stays for scripts that pass it.
     onnx: Annotated[bool, Option("--onnx", hidden=True)] = True,
     output: Annotated[
         str | None, Option("--output", "-o", help="Output folder; default: 'onnx' in the folder of the run.")
     ] = None,
     data: Annotated[str | None, Option(help="Data to check with; default: the data of the run.")] = None,
+    opened: options.EncodedDataFlags,
     check_items: Annotated[int, Option(help="Number of items to compare with PyTorch.")] = 64,
+    model: options.Factory = None,
     runs: options.Runs = "runs",
     json: options.Json = False,
 ) -> None:
@@ -279,13 +300,15 @@ def export(
     """
     from vaescope.runs.exporting import export as export_run
 
-    found = export_run(run, output, data=data, check_items=check_items, runs=runs)
+    options.use_factory(model, [run], runs)
+    found = export_run(run, output, data=opened.open_given(data), check_items=check_items, runs=runs)
     if json:
         print_json(found.plain())
         return
-    print_line(found.summary())
-    print_rows(found.rows())
+    print_styled((found.summary(), ""))
+    print_rows([{**row, "file": Path(str(row["file"])).name} for row in found.rows()])
     first = found.files[-1]
+    print_line(f"saved in {first.path.parent}")
     given = ", ".join(f"{name!r}: {name}" for name in first.inputs)
     print_line(f"use them with `onnxruntime.InferenceSession({str(first.path)!r}).run(None, {{{given}}})`")
-    print_line(f"see the run with `vaescope report {found.run.path}`")
+    print_line(f"next: `vaescope report {found.run.path}`")

@@ -21,6 +21,7 @@ from vaescope.cli.output import (
     write_csv,
 )
 from vaescope.errors import ConfigurationError
+from vaescope.progress import duration
 from vaescope.tables import columns_of
 from vaescope.terminal import print_line
 
@@ -43,6 +44,7 @@ def sweep(
     ] = None,
     device: options.Device = None,
     runs: options.Runs = "runs",
+    tracker: options.Tracker = None,
     csv: Annotated[str | None, Option(help="Write the table of all runs to this file.")] = None,
     json: options.Json = False,
 ) -> None:
@@ -56,7 +58,7 @@ def sweep(
     if dry_run:
         _print_plan(plan_sweep(found, runs=runs, device=device), json)
         return
-    rows = run_sweep(found, runs=runs, engine=engine, device=device, **engine_settings)
+    rows = run_sweep(found, runs=runs, engine=engine, device=device, tracker=tracker, **engine_settings)
     if json:
         print_json(rows)
     else:
@@ -71,10 +73,18 @@ def _print_plan(planned: SweepPlan, json: bool) -> None:
     if json:
         print_json({"summary": planned.summary(), "jobs": rows})
         return
-    print_rows(rows[:MAX_PRINTED_ROWS], more="--json has all")
+    shown = [
+        {**{name: value for name, value in row.items() if name != "seconds"}, "time": _about(row["seconds"])}
+        for row in rows[:MAX_PRINTED_ROWS]
+    ]
+    print_rows(shown, first=("job", "runs", "state", "time"), more="--json has all")
     if len(rows) > MAX_PRINTED_ROWS:
         print_line(f"{len(rows) - MAX_PRINTED_ROWS} more of {len(rows)} jobs: --json has all")
     print_line(planned.summary())
+
+
+def _about(seconds: float | None) -> str:
+    return "" if seconds is None else f"about {duration(seconds)}"
 
 
 def _print_sweep(rows: list[Row], runs: str) -> None:
@@ -92,7 +102,7 @@ def _print_sweep(rows: list[Row], runs: str) -> None:
 def _printed_columns(rows: list[Row], runs: Path) -> list[str]:
     """The columns to print: settings that vary and all measurements."""
     names, measured = columns_of(rows), measured_names(rows, runs)
-    # Values on held-out items say more than those on training items.
+    # Values on held-out items are more informative than those on training items.
     hidden = "train_" if any(name.startswith("test_") for name in names) else "train_gradient_norm"
     results = {name for name in names if is_outcome(name, measured)} - {"status", "step"}
     shown = [name for name in names if not name.startswith(hidden)]
@@ -100,7 +110,7 @@ def _printed_columns(rows: list[Row], runs: Path) -> list[str]:
 
 
 def engine_options(name: str, *, workers: int | None = None, address: str | None = None) -> dict[str, Any]:
-    """The options that were given; options of another engine are an error."""
+    """The given options; options of another engine are an error."""
     from vaescope.sweeps.engines import get_engine
 
     get_engine(name)

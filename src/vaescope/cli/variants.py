@@ -1,4 +1,6 @@
-"""The variants of each kind of part, without loading them: ours from `manifest.json`, plug-ins from their metadata."""
+"""The variants of each kind of part, without importing them: built-in ones from `manifest.json`, plug-ins from
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from textwrap import wrap
 from typing import TypedDict
 
 MANIFEST_FILE = Path(__file__).with_name("manifest.json")
+HELP_WIDTH = 78  # characters of a line that help on a terminal of 80 columns shows unbroken
 # The kinds that the help of `fit` and the README describe variant by variant.
 DESCRIBED_KINDS = ("model", "net", "objective", "posterior", "prior", "likelihood")
 
@@ -67,7 +71,8 @@ def listing() -> str:
         width = max((len(variant.name) for variant in known), default=0)
         for variant in known:
             source = f" ({variant.source})" if variant.source else ""
-            lines.append(f"  {variant.name:<{width}}  {variant.summary}{source}")
+            start = f"  {variant.name:<{width}}  "
+            lines += wrap(f"{start}{variant.summary}{source}", HELP_WIDTH, subsequent_indent=" " * len(start))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -77,6 +82,6 @@ def _manifest() -> dict[str, KindTable]:
     try:
         found: dict[str, KindTable] = json.loads(MANIFEST_FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # The command that writes the file anew, after a conflict for instance, passes through here as well.
+        # The command that rewrites the file, for instance after a merge conflict, also runs this code.
         return {}
     return found

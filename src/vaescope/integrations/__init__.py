@@ -1,4 +1,4 @@
-"""The polarised regime inside other training frameworks; each module needs the package that it is named after."""
+"""VAEs and the polarised regime inside other frameworks; each module needs the package of the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def extra(package: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        # An installed but broken package misses another module; its own error says which.
+        # If a package is installed but broken, another module is missing; the original error names it.
         if (error.name or "").partition(".")[0] != package:
             raise
         raise ModuleNotFoundError(

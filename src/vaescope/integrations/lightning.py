@@ -5,25 +5,28 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
+from vaescope.encoding.untouched import untouched
 from vaescope.errors import CollapseWarning, ConfigurationError, DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
-from vaescope.models.module import evaluation_mode
+from vaescope.models.moments import VARIANCE, Spread, checked_spread
+from vaescope.models.outputs import one_reader
+from vaescope.models.readers import Call, Reader
 from vaescope.numerics.polarised import ALPHA, CollapseWatch, collapse_sentence
-from vaescope.regime.statistics import EPSILON, checked_tolerance
+from vaescope.regime.statistics import EPSILON, LatentStatistics, checked_tolerance
 from vaescope.regime.variable_types import VariableTypes, variable_types
 
 with extra("lightning"):
     from lightning import Callback, LightningModule, Trainer
     from lightning.pytorch.trainer.states import TrainerFn
 
-Encode = Callable[[Any, Any], tuple[Tensor, Tensor]]
+Encode: TypeAlias = Callable[[Any, Any], object]
 
 
 class PolarisedRegimeCallback(Callback):
@@ -36,10 +39,12 @@ class PolarisedRegimeCallback(Callback):
 
     Args:
         probe: The batch to encode, in the form that the module's data loader returns.
-        encode: `encode(module, batch)` returns (mean, log_variance) of the posterior, each items x latents. Unlike
-            `vs.diagnose`, which takes variances, it must return the **logarithm** of the variance, as training code
-            computes it. Default: the module's method `encode(batch)`, which must return the same.
-        every: The number of optimiser steps between probes; None to probe after each validation epoch.
+        encode: `encode(module, batch)` returns the posterior, in any form that `vaescope.wrap` reads. A pair is (mean,
+            variance), as everywhere. Default: the module's method `encode(batch)`, whose output is recognised.
+        spread: The meaning of the second of a pair: 'variance', 'log_variance', 'std' or 'log_std'. Default: of the
+            method, a log-variance if it has negative numbers.
+        every: The number of optimiser steps between probes; None to probe after each validation epoch. The final
+            weights are probed in both cases.
         prefix: Put before the names of the logged counts.
         alpha, epsilon: Thresholds of `variable_types`.
     """
@@ -49,17 +54,21 @@ class PolarisedRegimeCallback(Callback):
         probe: object,
         encode: Encode | None = None,
         *,
+        spread: Spread | None = None,
         every: int | None = 100,
         prefix: str = "",
         alpha: float = ALPHA,
         epsilon: float = EPSILON,
     ) -> None:
         self.probe, self.encode, self.prefix = probe, encode, prefix
+        self.spread = checked_spread(spread)
         self.every = None if every is None else whole_number("every", every, 1)
         self.alpha, self.epsilon = checked_tolerance("alpha", alpha), finite_number("epsilon", epsilon, above=0)
         self.types: VariableTypes | None = None
         self._watch = CollapseWatch()
         self._last_step = 0
+        self._last_probe: int | None = None
+        self._reader: Reader | None = None
 
     @property
     def state_key(self) -> str:
@@ -80,69 +89,93 @@ class PolarisedRegimeCallback(Callback):
             return
         if self.encode is None and not callable(getattr(pl_module, "encode", None)):
             raise ConfigurationError(
-                f"{type(pl_module).__name__} must have a method encode(batch) that returns (mean, log_variance), but "
+                f"{type(pl_module).__name__} must have a method encode(batch) that returns the posterior, but "
                 "has none. Add one, or pass encode=function(module, batch)."
             )
-        self.types, self._watch = None, CollapseWatch()
+        self.types, self._watch, self._last_probe = None, CollapseWatch(), None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Count steps from the start, or from where training resumes."""
+        """Find out what `encode` returns, and count steps from the start or the resumed step."""
+        spread = VARIANCE if self.spread is None and self.encode is not None else self.spread
+        encode = partial(self._encode, trainer, pl_module)
+        words = f"What encode of {type(pl_module).__name__} returns"
+        advice = "Pass encode=, a function (module, batch) that returns {'mean': ..., 'log_variance': ...}."
+        self._reader = one_reader(encode(), Call(spread=spread, repeat=encode), words, advice)
         self._last_step = trainer.global_step
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Probe if a multiple of `every` was passed; a batch may make no optimiser step, or several."""
+        """Probe if a multiple of `every` was passed; a batch may take no optimiser step, or several."""
         before, self._last_step = self._last_step, trainer.global_step
         if self.every is not None and self._last_step // self.every > before // self.every:
-            self._probe(trainer, pl_module, on_step=True, on_epoch=False)
+            self._probe(trainer, pl_module)
+            self._show(pl_module, on_step=True)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Probe, unless this is the sanity check before training, or validation without training."""
         if self.every is None and trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking:
-            self._probe(trainer, pl_module, on_step=False, on_epoch=True)
+            self._probe(trainer, pl_module)
+            self._show(pl_module, on_step=False)
 
-    def _probe(self, trainer: Trainer, module: LightningModule, on_step: bool, on_epoch: bool) -> None:
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Probe the final weights, unless the last probe used them."""
+        if self._last_probe != trainer.global_step:
+            self._probe(trainer, pl_module)
+            # A module cannot log here, so the counts are written to its metrics directly.
+            trainer.callback_metrics.update({name: torch.tensor(count) for name, count in self._counts().items()})
+
+    def _counts(self) -> dict[str, float]:
+        assert self.types is not None
+        return {f"{self.prefix}{kind}": float(count) for kind, count in self.types.counts.items()}
+
+    def _show(self, module: LightningModule, on_step: bool) -> None:
+        """Show the counts in `callback_metrics` and the progress bar."""
+        module.log_dict(
+            self._counts(),
+            prog_bar=True,
+            logger=False,
+            on_step=on_step,
+            on_epoch=not on_step,
+            batch_size=1,
+            sync_dist=True,
+        )
+
+    def _probe(self, trainer: Trainer, module: LightningModule) -> None:
         step = trainer.global_step
         try:
-            statistics = batch_statistics(*self._codes(trainer, module), self.alpha, self.epsilon)
+            statistics = self._statistics(trainer, module)
             self.types = variable_types(statistics, alpha=self.alpha, epsilon=self.epsilon)
         except DataError as error:
             raise DataError(f"Variable types of the probe batch at step {step} cannot be computed: {error}") from error
-        values = {f"{self.prefix}{kind}": float(count) for kind, count in self.types.counts.items()}
+        self._last_probe = step
         # Logged directly, because the module would log only the steps that are multiples of log_every_n_steps.
         for logger in trainer.loggers:
-            logger.log_metrics(values, step=step)
-        module.log_dict(
-            values, prog_bar=True, logger=False, on_step=on_step, on_epoch=on_epoch, batch_size=1, sync_dist=True
-        )
+            logger.log_metrics(self._counts(), step=step)
         self._warn_of_collapse(trainer, step)
 
-    def _codes(self, trainer: Trainer, module: LightningModule) -> tuple[Tensor, Tensor]:
+    def _statistics(self, trainer: Trainer, module: LightningModule) -> LatentStatistics:
+        assert self._reader is not None
+        output, prior = self._encode(trainer, module), self._reader.prior
+        own = None if prior is None else prior(output)
+        return batch_statistics(self._reader.posterior(output), own, alpha=self.alpha, epsilon=self.epsilon)
+
+    def _encode(self, trainer: Trainer, module: LightningModule) -> object:
         batch = trainer.precision_plugin.convert_input(self.probe)
         batch = module.transfer_batch_to_device(batch, module.device, 0)
-        devices = {parameter.device for parameter in module.parameters() if parameter.device.type == "cuda"}
-        with (
-            torch.no_grad(),
-            evaluation_mode(module),
-            torch.random.fork_rng(devices=list(devices)),
-            trainer.precision_plugin.forward_context(),
-        ):
-            codes: object = (self.encode or _call_encode)(module, batch)
-        if not isinstance(codes, tuple | list) or len(codes) != 2:
-            raise DataError(f"encode must return a pair (mean, log_variance) of tensors, got {type(codes).__name__}.")
-        return codes[0], codes[1]
+        with torch.no_grad(), untouched(module), trainer.precision_plugin.forward_context():
+            return (self.encode or _call_encode)(module, batch)
 
     def _warn_of_collapse(self, trainer: Trainer, step: int) -> None:
         if self.types is None:
             return
         planned = trainer.estimated_stepping_batches
-        # Lightning says -1 if the number of steps is unknown.
+        # Lightning returns -1 if the number of steps is unknown.
         self._watch, event = self._watch.after(self.types.counts, step, planned if planned > 0 else math.inf)
         if event is not None and trainer.is_global_zero:
             warnings.warn(collapse_sentence(event, step), CollapseWarning, stacklevel=2)
 
 
-def _call_encode(module: Any, batch: object) -> tuple[Tensor, Tensor]:
-    codes: tuple[Tensor, Tensor] = module.encode(batch)
-    return codes
+def _call_encode(module: Any, batch: object) -> object:
+    found: object = module.encode(batch)
+    return found

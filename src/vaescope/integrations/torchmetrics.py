@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import reduce
 
 import torch
@@ -10,10 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vaescope.checks import finite_number, whole_number
-from vaescope.errors import DataError
+from vaescope.codes.arrays import ArrayLike
+from vaescope.errors import ConfigurationError, DataError
 from vaescope.integrations import extra
 from vaescope.integrations.batch import batch_statistics
-from vaescope.numerics.moments import Spread
+from vaescope.models.moments import VARIANCE, Moments, Spread, moments_of
+from vaescope.models.outputs import one_reader
+from vaescope.models.readers import Call
+from vaescope.numerics.moments import Spread as Extent
 from vaescope.numerics.polarised import ALPHA
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime.statistics import EPSILON, VARIANCE_BINS, LatentStatistics, checked_tolerance
@@ -23,16 +28,17 @@ with extra("torchmetrics"):
     from torchmetrics import Metric
 
 SETTINGS = ("latents", "alpha", "epsilon")
+ADVICE = "Pass update(mean, variance=...), update(mean, log_variance=...), or one posterior."
 SUMS = ("kl", "negligible", "passive", "histogram")
 
 
 class VariableTypesMetric(Metric):
     """The numbers of active, mixed and passive latents, over all posteriors since the last reset.
 
-    `update(mean, log_variance)` takes the **logarithm** of the posterior variance, as training code computes it, unlike
-    `vs.diagnose`, which takes the variance. The state has a few numbers for each latent and none for items. `compute`
-    returns the three counts as tensors, ready for logging; `types` returns the type of each latent with its evidence.
-    Both cover all processes.
+    `update` takes the posterior of a batch in any form that `vaescope.wrap` reads, or a mean with its variance or
+    log-variance by name. The size of the state depends on the number of latents, not of items. `compute` returns the
+    three counts as tensors, ready for logging; `types` returns the type of each latent with its evidence. Both cover
+    all processes.
 
     Args:
         latents: The number of latents.
@@ -71,16 +77,29 @@ class VariableTypesMetric(Metric):
             self.add_state(name, torch.zeros(self.latents, dtype=torch.int64), "sum")
         self.add_state("histogram", torch.zeros(self.latents, VARIANCE_BINS + 1, dtype=torch.int64), "sum")
 
-    def update(self, mean: Float[Tensor, "items latents"], log_variance: Float[Tensor, "items latents"]) -> None:
+    def update(
+        self,
+        posterior: object,
+        *,
+        variance: ArrayLike | None = None,
+        log_variance: ArrayLike | None = None,
+        std: ArrayLike | None = None,
+        log_std: ArrayLike | None = None,
+    ) -> None:
         """Add the posteriors of a batch.
 
         Args:
-            mean: Posterior means, of any float type.
-            log_variance: Logarithms of the posterior variances.
+            posterior: Means, items x latents or items x channels x height x width, with one of the others; or a
+                distribution of torch, a mapping with names such as mu and logvar, or a pair (mean, variance).
+            variance, log_variance, std, log_std: The variances, their logarithms, the standard deviations, or their
+                logarithms.
         """
-        part = batch_statistics(mean, log_variance, self.alpha, self.epsilon)
+        found = _posterior(
+            posterior, {"variance": variance, "log_variance": log_variance, "std": std, "log_std": log_std}
+        )
+        part = batch_statistics(found, alpha=self.alpha, epsilon=self.epsilon)
         if part.latents != self.latents:
-            raise DataError(f"mean and log_variance must have {self.latents} latents, got {part.latents}.")
+            raise DataError(f"The posteriors must have {self.latents} latents, got {part.latents}.")
         for name, spread in (("mean_spread", part.mean), ("variance_spread", part.variance)):
             state = getattr(self, name)
             setattr(self, name, _merged(torch.stack([state, _packed(spread).to(state.device)])))
@@ -113,22 +132,35 @@ class VariableTypesMetric(Metric):
         mean, variance = _unpacked(self.mean_spread.cpu()), _unpacked(self.variance_spread.cpu())
         kl, negligible, passive, histogram = (getattr(self, name).cpu() for name in SUMS)
         return LatentStatistics(
-            mean.count, mean, variance, kl, negligible, passive, histogram, self.alpha, self.epsilon
+            int(mean.count), mean, variance, kl, negligible, passive, histogram, self.alpha, self.epsilon
         )
 
 
-def _packed(spread: Spread) -> Float[Tensor, "3 latents"]:
-    return torch.stack([torch.full_like(spread.mean, spread.count), spread.mean, spread.squares])
+def _posterior(given: object, spreads: Mapping[Spread, ArrayLike | None]) -> Moments:
+    """The posterior passed to `update`, in one of its forms."""
+    named = {kind: values for kind, values in spreads.items() if values is not None}
+    if len(named) > 1:
+        raise ConfigurationError(f"update takes one of {', '.join(spreads)}, got {' and '.join(named)}.")
+    for kind, values in named.items():
+        return moments_of(given, values, kind)
+    reader = one_reader(given, Call(spread=VARIANCE), "The posterior", ADVICE)
+    if reader.prior is not None:
+        raise DataError("The metric takes posteriors whose prior is N(0, 1), got one with its own. Use vs.diagnose.")
+    return reader.posterior(given)
 
 
-def _unpacked(state: Float[Tensor, "3 latents"]) -> Spread:
-    return Spread(int(state[0, 0]), state[1], state[2])
+def _packed(spread: Extent) -> Float[Tensor, "3 latents"]:
+    return torch.stack([torch.zeros_like(spread.mean) + spread.count, spread.mean, spread.squares])
+
+
+def _unpacked(state: Float[Tensor, "3 latents"]) -> Extent:
+    return Extent(int(state[0, 0]), state[1], state[2])
 
 
 def _merged(states: Float[Tensor, "parts 3 latents"]) -> Float[Tensor, "3 latents"]:
     """The spread over all parts; a process without a batch contributes an empty part, which is skipped."""
     spreads = [spread for spread in map(_unpacked, states) if spread.count]
-    return _packed(reduce(Spread.merge, spreads)) if spreads else states[0]
+    return _packed(reduce(Extent.merge, spreads)) if spreads else states[0]
 
 
 def _equal_settings(settings: Float[Tensor, "parts 3"]) -> Float[Tensor, "3"]:

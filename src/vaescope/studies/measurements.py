@@ -26,13 +26,6 @@ def _regime(run: Run, data: Dataset, device: str, items: int) -> dict[str, float
     return measure(run, MeasurementSpec(items=items), device)
 
 
-def _last_test(run: Run, data: Dataset, device: str) -> JsonTable:
-    return run.last("test")
-
-
-LAST_TEST = Measurement("last-test", _last_test)
-
-
 def histogram(values: Tensor, bins: int = HISTOGRAM_BINS) -> dict[str, list[float]]:
     """Edges and counts of a histogram."""
     counts, edges = torch.histogram(values.detach().double().cpu(), bins)

@@ -21,7 +21,7 @@ from vaescope.checks import finite_number, whole_number
 from vaescope.errors import ConfigurationError
 from vaescope.files import write_atomically
 from vaescope.notebook import NotebookResult
-from vaescope.runs import Store, make_folder, naming
+from vaescope.runs import DEFAULT_MODEL, Store, make_folder, naming
 from vaescope.studies.context import MeasureRequest, StudyContext, StudyRun, Task, net_of
 from vaescope.studies.results import JsonTable, ResultKey
 from vaescope.sweeps import Job, data_name
@@ -291,7 +291,7 @@ def _kind(context: StudyContext) -> str:
 
 def _title(job: Job) -> str:
     objective = type(job.members[0].objective).__name__
-    model = job.options.model
+    model = DEFAULT_MODEL if job.options.model is None else job.options.model
     name = model["name"] if isinstance(model, Mapping) else model
     return f"{name}, {objective}, {data_name(job.data)}"
 

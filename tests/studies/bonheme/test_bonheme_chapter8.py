@@ -1,4 +1,4 @@
-"""The studies of chapter 8 at quick scale, compared with what is published."""
+"""The studies of chapter 8 at quick scale, compared with published numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quick import found_once
+from quick import ALONE, found_once
 
 from vaescope.studies.bonheme import dimensions, elbows, tables
 from vaescope.studies.context import StudySettings
@@ -26,7 +26,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
-    return StudySettings(runs=tmp_path_factory.mktemp("runs"), device="cpu", progress=False, seeds=1)
+    return StudySettings(
+        runs=tmp_path_factory.mktemp("runs"), device="cpu", engine_options=ALONE, progress=False, seeds=1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +45,13 @@ def found(settings: StudySettings, findings: dict[str, Findings], request: pytes
 
 
 def values(found: Findings, **of: Any) -> list[float]:
-    """The values of the cells that are of just that, in order."""
+    """The values of the cells with exactly these coordinates, in order."""
     own = [cell for cell in found.cells if all(cell.of.get(name) == value for name, value in of.items())]
     return [cell.value for cell in own if cell.value is not None]
 
 
 @pytest.mark.parametrize("found", list(STUDIES), indirect=True, ids=list(STUDIES))
-def test_every_study_has_numbers_or_says_why_not(found: Findings) -> None:
+def test_every_study_has_numbers_or_a_reason(found: Findings) -> None:
     assert found.cells
     assert all(cell.note if cell.value is None else math.isfinite(cell.value) for cell in found.cells)
     assert len({json.dumps(cell.of) for cell in found.cells}) == len(found.cells)
@@ -81,18 +83,18 @@ def test_the_answer_does_not_depend_on_the_start(found: Findings) -> None:
 
 
 @pytest.mark.parametrize("found", ["bonheme-table8.5"], indirect=True)
-def test_six_dimensions_ask_for_six_latents(found: Findings) -> None:
+def test_six_dimensions_need_six_latents(found: Findings) -> None:
     assert values(found, measure="latents", start="all") == [6.0]
 
 
 @pytest.mark.parametrize("found", ["bonheme-figure8.5-8.8"], indirect=True)
-def test_the_elbow_of_three_dimensions_is_where_fondue_says(found: Findings) -> None:
+def test_the_elbow_of_three_dimensions_is_at_fondues_answer(found: Findings) -> None:
     gaussian = {"model": "VAE", "data": "Gaussian of 3", "measure": "latents"}
     assert values(found, **gaussian, latents="elbow") == values(found, **gaussian, latents="FONDUE") == [3]
 
 
 @pytest.mark.parametrize("found", ["bonheme-figure8.9-8.11"], indirect=True)
-def test_mean_and_sampled_codes_part_where_latents_are_passive(found: Findings) -> None:
+def test_mean_and_sampled_codes_differ_where_latents_are_passive(found: Findings) -> None:
     for label in ("Gaussian of 3", "digits"):
         of = {"figure": "8.9", "data": label}
         gaps = {
@@ -104,13 +106,13 @@ def test_mean_and_sampled_codes_part_where_latents_are_passive(found: Findings) 
 
 
 @pytest.mark.parametrize("found", REPEATED, indirect=True, ids=REPEATED)
-def test_asking_again_gives_the_same_numbers_from_what_is_kept(
+def test_a_repeated_study_gives_the_same_numbers_from_kept_results(
     found: Findings, settings: StudySettings, request: pytest.FixtureRequest
 ) -> None:
     kept = set(Path(settings.runs).iterdir())
     again, _ = find(STUDIES[request.node.callspec.id], settings)
     assert set(Path(settings.runs).iterdir()) == kept
-    # The speed is that of all that was trained in the folder, by other studies too.
+    # The speed is that of all training in the folder, including other studies.
     assert len(values(again, measure="minutes")) == sum(cell.of["measure"] == "minutes" for cell in again.cells)
     numbers = {json.dumps(cell.of): cell.value for cell in found.cells if cell.of["measure"] != "minutes"}
     assert {json.dumps(cell.of): cell.value for cell in again.cells if cell.of["measure"] != "minutes"} == numbers

@@ -24,7 +24,7 @@ NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name fo
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_number_is_finite_or_says_why_it_is_missing(name: str, quick: Quick) -> None:
+def test_every_number_is_finite_or_has_a_reason(name: str, quick: Quick) -> None:
     findings = quick(name)
     assert findings.cells
     for cell in findings.cells:
@@ -36,7 +36,7 @@ def test_every_number_is_finite_or_says_why_it_is_missing(name: str, quick: Quic
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_published_numbers_are_of_the_same_columns(name: str, quick: Quick) -> None:
+def test_published_numbers_have_the_same_columns(name: str, quick: Quick) -> None:
     columns = {tuple(cell.of) for cell in quick(name).cells}
     assert len(columns) == 1
     for cell in published_cells(name):
@@ -44,14 +44,14 @@ def test_published_numbers_are_of_the_same_columns(name: str, quick: Quick) -> N
         assert cell.note
 
 
-def test_every_study_says_where_it_stands_and_what_was_left_open() -> None:
+def test_every_study_has_its_source_and_open_questions() -> None:
     for study in ALL.values():
         assert study.source.startswith("Bonheme")
         assert study.question.endswith("?")
         assert study.left_open.endswith(".")
 
 
-def test_passive_latents_are_still_in_the_mean_and_standard_in_the_sampled_codes(quick: Quick) -> None:
+def test_passive_latents_are_constant_in_mean_codes_and_standard_normal_in_sampled_ones(quick: Quick) -> None:
     study = "bonheme-figure6.2-6.3"
     passive = {"data": "digits", "type": "passive", "measure": "variance"}
     assert quick.value(study, **passive, representation="mean") < 0.1
@@ -60,7 +60,7 @@ def test_passive_latents_are_still_in_the_mean_and_standard_in_the_sampled_codes
     assert quick.value(study, **active, representation="mean") > 0.8
 
 
-def test_passive_latents_predict_from_their_means_and_guess_from_their_samples(quick: Quick) -> None:
+def test_passive_latents_predict_from_their_means_and_not_from_their_samples(quick: Quick) -> None:
     study = "bonheme-figure6.4"
     guess = quick.value(study, beta=8, latents="uniform guess")
     assert quick.value(study, beta=8, latents="passive", representation="sampled") < guess + 0.1
@@ -69,7 +69,7 @@ def test_passive_latents_predict_from_their_means_and_guess_from_their_samples(q
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("objective", "weak", "strong"), [("beta-VAE", 1, 8), ("DIP-VAE II", 1, 50)])
-def test_more_latents_are_passive_the_stronger_the_regularisation(
+def test_more_latents_are_passive_under_stronger_regularisation(
     objective: str, weak: int, strong: int, quick: Quick
 ) -> None:
     study = "bonheme-figure6.5"
@@ -108,7 +108,7 @@ def test_a_correlation_is_counted_with_every_other_latent_and_never_with_itself(
     assert seen.to_active("passive") == pytest.approx((0.45 + 0) / 2)
 
 
-def test_capacity_of_the_annealed_vae_does_not_rid_it_of_dependence(quick: Quick) -> None:
+def test_capacity_of_the_annealed_vae_does_not_remove_dependence(quick: Quick) -> None:
     study = "bonheme-appendixB"
     of = {"strength": 25, "latents": "all", "measure": "total correlation"}
     assert quick.value(study, **of, representation="mean") > quick.value(study, **of, representation="sampled")
@@ -135,13 +135,13 @@ def test_samples_of_a_collapsed_model_are_unlike_every_layer_of_a_good_one(quick
     assert collapsed < good - 0.1
 
 
-def test_encoders_of_two_objectives_are_alike_by_both_measures(quick: Quick) -> None:
+def test_encoders_of_two_objectives_are_similar_by_both_measures(quick: Quick) -> None:
     study = "bonheme-figure7.2-7.10"
     assert quick.value(study, figure="7.10", layers="encoder") > 0.7
     assert quick.value(study, figure="7.6", layers="encoder") > 0.7
 
 
-def test_a_classifier_of_the_same_net_has_layers_like_those_of_the_encoder(quick: Quick) -> None:
+def test_a_classifier_of_the_same_net_has_layers_similar_to_the_encoder(quick: Quick) -> None:
     study = "bonheme-classifier"
     assert quick.value(study, measure="accuracy") > 0.9
     assert quick.value(study, layers="encoder") > 0.6
@@ -158,11 +158,11 @@ def test_passive_latents_of_an_identifiable_vae_follow_their_prior_and_active_on
 
 
 class _Asked(Exception):
-    """Stops a study where it would train."""
+    """Stops a study before it trains."""
 
 
 @pytest.mark.parametrize("study", [study for study in ALL.values() if study.name != "bonheme-figure7.1"])
-def test_paper_scale_asks_for_the_published_training(
+def test_paper_scale_requests_the_published_training(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[Sweep] = []
@@ -182,7 +182,7 @@ def test_paper_scale_asks_for_the_published_training(
     assert asked[0].member["latents"] == (30 if study.name == "bonheme-chapter5" else 10)
 
 
-def test_absent_data_are_named_and_the_others_are_studied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_data_are_named_and_the_others_are_studied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VAESCOPE_DATA", str(tmp_path))
     context = StudyContext(StudySettings("paper"))
     there = settings.data_there(context, (settings.DSPRITES, settings.CARS, settings.SCREAM))
@@ -193,7 +193,7 @@ def test_absent_data_are_named_and_the_others_are_studied(monkeypatch: pytest.Mo
     ]
 
 
-def test_fewer_seeds_than_published_can_be_asked_for(tmp_path: Path) -> None:
+def test_fewer_seeds_than_published_can_be_requested(tmp_path: Path) -> None:
     context = StudyContext(StudySettings(runs=tmp_path, seeds=1))
     runs = settings.asked_runs(context, settings.BETA, "digits", [1], steps=2)
     assert {beta: len(own) for beta, own in runs.items()} == {1: 1}

@@ -28,7 +28,7 @@ def found(value: int, start: int, periods: int = 2, stable: bool = True) -> Foun
     return Found((answer,), start, 200, period=100, epoch=50, seconds_per_step=0.6)
 
 
-# Tables 8.1, 8.4 and 8.5: where the search began, the mean answer, how many models were trained.
+# Tables 8.1, 8.4 and 8.5: the start, the mean answer, the number of trained models.
 @pytest.mark.parametrize(
     ("start", "answer", "models"), [(4, 19, 8), (22, 33, 6), (5, 19, 7), (19, 18, 4), (22, 19, 5), (182, 32, 10)]
 )
@@ -71,7 +71,7 @@ def test_data_sets_without_files_are_noted_and_left_out(monkeypatch: pytest.Monk
 
 
 def searched(settings: StudySettings, *questions: SearchQuestion) -> dict[SearchQuestion, Found]:
-    """The answers of a study that asks these questions."""
+    """The answers of a study with these searches."""
     answers: dict[SearchQuestion, Found] = {}
 
     def work(context: StudyContext) -> Findings:

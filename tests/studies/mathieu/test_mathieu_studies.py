@@ -97,7 +97,7 @@ def test_codes_drawn_from_the_prior_match_it() -> None:
     assert near["sd"] == pytest.approx(0.1)
 
 
-def test_measuring_leaves_the_random_state_of_others_alone() -> None:
+def test_measuring_does_not_change_the_global_random_state() -> None:
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
@@ -115,7 +115,7 @@ def test_the_density_of_the_prior_has_four_spots_with_nothing_between() -> None:
     assert middle < 1e-3
 
 
-def test_normal_quantiles_keep_the_share_that_lies_below() -> None:
+def test_normal_quantiles_keep_the_share_below() -> None:
     torch.manual_seed(0)
     drawn = StudentT(3.0).sample((4000, 1)).double()
     found = normal_quantiles(codes(drawn, 1.0), 3.0).mean
@@ -124,7 +124,7 @@ def test_normal_quantiles_keep_the_share_that_lies_below() -> None:
     assert (shares - torch.linspace(0, 1, 4000)).abs().max() < 0.05
 
 
-def test_absent_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data_are_named_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(self: StudyContext, name: str, **options: object) -> None:
         self.note(f"data not found: {name}")
 

@@ -1,4 +1,4 @@
-"""The studies of Pastrana at quick scale: what they find, and that it can be compared with what is published."""
+"""The studies of Pastrana at quick scale: their findings, and that these can be compared with published numbers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from vaescope.studies.published import published_cells
 from vaescope.studies.study import Reproduction
 
 STUDIES = {study.name: study for study in pastrana.STUDIES}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    """With as many seeds as quick scale has by default."""
+    return Quick(tmp_path_factory.mktemp("runs"), seeds=None)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -42,7 +48,7 @@ def test_published_numbers_have_the_columns_and_measures_of_ours(quick: Quick, n
         assert cell.of["measure"] in {one.of["measure"] for one in ours}
 
 
-def test_digits_are_not_compared_with_what_is_published_of_mnist(quick: Quick) -> None:
+def test_digits_are_not_compared_with_published_numbers_for_mnist(quick: Quick) -> None:
     study = STUDIES["pastrana-figure4"]
     rows = Reproduction(study, StudySettings("quick"), quick(study.name), published_cells(study.name)).rows()
     assert not [row for row in rows if row["ours"] is not None and row["published"] is not None]
@@ -102,7 +108,7 @@ def test_traversals_have_a_row_for_each_latent_and_three_for_each_digit(quick: Q
     assert all(items.shape == (10, 1, 8, 8) for _, items in digits.strips)
 
 
-def test_properties_tell_a_thick_a_tilted_and_a_wide_stroke_from_an_upright_one() -> None:
+def test_properties_distinguish_thick_tilted_and_wide_strokes_from_an_upright_one() -> None:
     images = torch.zeros(4, 1, 9, 9)
     images[0, 0, 1:8, 4] = 1
     images[1, 0, 1:8, 3:6] = 1
@@ -114,7 +120,7 @@ def test_properties_tell_a_thick_a_tilted_and_a_wide_stroke_from_an_upright_one(
     assert width == pytest.approx([0, math.sqrt(2 / 3), 2, 2])
 
 
-def test_paper_scale_without_mnist_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_paper_scale_without_mnist_names_the_missing_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def unreachable(*_: object, **__: object) -> None:
         raise OSError("no network")
 

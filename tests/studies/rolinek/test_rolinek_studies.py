@@ -1,4 +1,4 @@
-"""The studies of Rolinek et al. at quick scale: what they find, and that it can be compared with what is published."""
+"""The studies of Rolinek et al. at quick scale: their findings, which can be compared with published numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TABLE1, TABLE2 = "rolinek-table1", "rolinek-table2"
 
 @pytest.fixture(autouse=True)
 def without_public_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MNIST is not looked for, so that the same is trained on every machine."""
+    """MNIST is not used, so that every machine trains the same."""
 
     def only_built_in(name: str, **options: object) -> object:
         if "mnist" in name:
@@ -38,7 +38,7 @@ def without_public_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vaescope.studies.context.open_dataset", only_built_in)
 
 
-def test_the_numbers_of_equations_25_and_26_are_ours(quick: Quick) -> None:
+def test_the_numbers_of_equations_25_and_26(quick: Quick) -> None:
     found = Reproduction(
         STUDIES["rolinek-toy"], StudySettings("quick"), quick("rolinek-toy"), published_cells("rolinek-toy")
     )
@@ -59,7 +59,7 @@ def test_no_rotation_costs_less_than_orthogonal_columns(quick: Quick) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "rolinek-toy"])
-def test_every_study_has_finite_numbers_or_says_why_not(quick: Quick, name: str) -> None:
+def test_every_study_has_finite_numbers_or_a_reason(quick: Quick, name: str) -> None:
     found = quick(name)
     assert found.charts
     for cell in found.cells:
@@ -77,7 +77,7 @@ def test_published_numbers_have_the_columns_of_ours(quick: Quick, name: str) -> 
 
 
 @pytest.mark.slow
-def test_missing_data_are_named_and_their_stand_in_too(quick: Quick) -> None:
+def test_missing_data_and_their_replacement_are_named(quick: Quick) -> None:
     notes = quick(TABLE2).notes
     assert notes[0] == "data not found: mnist. Not looked for."
     assert notes[1].startswith("Digits")
@@ -94,7 +94,7 @@ def test_a_diagonal_posterior_has_the_decoder_nearest_to_orthogonal(quick: Quick
 
 @pytest.mark.slow
 def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -> None:
-    # Nothing is trained for them: they are the same at every scale, and have a distance at that of the paper.
+    # They need no training: they are the same at every scale, and are compared with the published distances.
     found = Reproduction(STUDIES[TABLE2], StudySettings("paper"), quick(TABLE2), published_cells(TABLE2)).rows()
     both = [row for row in found if row["model"] == "Random decoder" and row["difference_sd"] is not None]
     assert {LINEAR, NONLINEAR} <= {row["data"] for row in both}
@@ -102,7 +102,7 @@ def test_random_decoders_are_as_far_from_orthogonal_as_published(quick: Quick) -
 
 
 @pytest.mark.slow
-def test_the_linear_set_is_soon_in_the_regime_and_superfluous_latents_delay_it(quick: Quick) -> None:
+def test_the_linear_set_reaches_the_regime_early_and_superfluous_latents_delay_it(quick: Quick) -> None:
     few = quick.value(TABLE1, data=LINEAR, model="beta-VAE (dep.)")
     assert few > 50
     assert quick.value(TABLE1, data=LINEAR, model="beta-VAE (3)") < few
@@ -117,7 +117,7 @@ def test_orthogonality_comes_with_training_and_disentanglement_with_orthogonalit
 
 
 @pytest.mark.slow
-def test_sides_of_equal_length_leave_the_rotation_open(quick: Quick) -> None:
+def test_sides_of_equal_length_do_not_determine_the_rotation(quick: Quick) -> None:
     square, oblong = (quick.value("rolinek-scales", ratio=ratio, measure="DtO") for ratio in (1.0, 2.0))
     assert oblong < 0.5 * square
 
@@ -136,7 +136,7 @@ def test_published_cells_are_of_models_that_paper_scale_trains() -> None:
 
 
 @pytest.mark.parametrize("label", [LINEAR, NONLINEAR, "dSprites"])
-def test_settings_of_the_paper_are_possible(label: str) -> None:
+def test_settings_of_the_paper_are_valid(label: str) -> None:
     one = PAPER[label]
     chosen = FitOptions.of(dict(one.settings))
     data = open_dataset(one.source)

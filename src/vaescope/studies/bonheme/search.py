@@ -39,7 +39,7 @@ GAPS: dict[str, Gap] = {
     DIMENSION: IntrinsicDimension(),
 }
 SEEDS = 2, 10
-LARGEST = 8, 200  # at quick scale all sizes are trained at once, which a small net does in the time of one
+MAX_LATENTS = 8, 200  # at quick scale all sizes are trained at once, which a small net does in the time of one
 SYMSOL, DSPRITES, CELEBA = "Symsol", "dSprites", "Celeba"
 # Models and periods that one seed of a search trains for one objective, about.
 SEARCH_MODELS, SEARCH_PERIODS = 10, 3
@@ -163,7 +163,7 @@ def rate_of(context: StudyContext) -> float:
 
 
 @dataclass(frozen=True)
-class Search:
+class SharedSearch:
     """Searches of one data set that share their models: what is asked, with which gaps models are measured."""
 
     context: StudyContext = field(repr=False)
@@ -178,11 +178,11 @@ class Search:
         context = self.context
         return SearchOptions(
             learning_rate=rate_of(context),
-            largest=context.pick(*LARGEST),
+            largest=context.pick(*MAX_LATENTS),
             period=context.pick(300, None),
             max_periods=context.pick(4, 6),
             probe_items=context.pick(500, 10_000),
-            width=context.pick(4 * context.pick(*LARGEST), 3),
+            width=context.pick(4 * context.pick(*MAX_LATENTS), 3),
             near=context.is_quick,
             device="cpu",  # enough to name the searches
             runs=context.settings.runs,
@@ -254,7 +254,7 @@ class Search:
         )
         speeds = [one["seconds_per_step"] for one in values.made if one.get("seconds_per_step")]
         speed = fmean(speeds) if speeds else None
-        largest = self.context.pick(*LARGEST)
+        largest = self.context.pick(*MAX_LATENTS)
         return Found(answers, values[0]["start"], largest, self.setup.period, self.setup.epoch, speed)
 
 
@@ -263,7 +263,7 @@ class Asked:
     """Searches that were asked for; `found` reads the answers."""
 
     seeds: tuple[int, ...]
-    values: Mapping[SearchQuestion, tuple[Search, Values]]
+    values: Mapping[SearchQuestion, tuple[SharedSearch, Values]]
 
     def found(self) -> dict[SearchQuestion, Found]:
         """The answers to all questions."""
@@ -277,7 +277,7 @@ def asked(
     seeds = context.seed_list(*SEEDS)
     standard = [question for question in questions if question.objective == Beta(1.0)]
     others = [question for question in questions if question.objective != Beta(1.0)]
-    values: dict[SearchQuestion, tuple[Search, Values]] = {}
+    values: dict[SearchQuestion, tuple[SharedSearch, Values]] = {}
     for group in (standard, others):
         if group:
             named = {question.gap for question in group}
@@ -286,7 +286,7 @@ def asked(
             # need none.
             every = group is standard and not connected and all(question.start is None for question in group)
             gaps = tuple(gap for gap in METHODS if every or gap in named)
-            search = Search(context, subject, connected, tuple(group), gaps)
+            search = SharedSearch(context, subject, connected, tuple(group), gaps)
             task = search.task(seeds)
             for question in group:
                 values[question] = search, context.computed(task, [search.key(question, seed) for seed in seeds])

@@ -32,7 +32,7 @@ MEASURES = {
 }
 DATA = "pinwheel"
 VARIANCE, DRAWS = 0.03, 4000
-REACH, PIXELS = 2.0, 48  # of the pictures, from -2 to 2 on both axes
+PICTURE_LIMIT, PIXELS = 2.0, 48  # of the pictures, from -2 to 2 on both axes
 ALPHAS = (0.0, 1.0, 8.0), (0.0, 0.1, 1.0, 3.0, 8.0)
 BETAS = (0.0, 0.5, 1.0, 2.0), (0.0, 0.01, 0.5, 1.0, 1.2, 2.0)
 STEPS = (500,), (500, 5000)
@@ -76,7 +76,7 @@ def measured(codes: Representation, draws: int = DRAWS) -> dict[str, float]:
 
 def density(mixture: MixtureSameFamily) -> Float[Tensor, "one height width"]:
     """The density over the plane as an image, its largest value white."""
-    line = torch.linspace(-REACH, REACH, PIXELS, dtype=torch.float64)
+    line = torch.linspace(-PICTURE_LIMIT, PICTURE_LIMIT, PIXELS, dtype=torch.float64)
     height, width = torch.meshgrid(line.flip(0), line, indexing="ij")
     values: Tensor = mixture.log_prob(torch.stack([width, height], -1).flatten(0, 1))
     return (values - values.max()).exp().reshape(1, PIXELS, PIXELS).float()
@@ -155,7 +155,7 @@ def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> 
     texts = ", ".join(f"{beta:g}" for beta in betas)
     return Pictures(
         f"Density of the aggregate posterior, {steps} steps",
-        f"From left to right beta {texts}; both axes from -{REACH:g} to {REACH:g}, the first seed.",
+        f"From left to right beta {texts}; both axes from -{PICTURE_LIMIT:g} to {PICTURE_LIMIT:g}, the first seed.",
         strips,
     )
 

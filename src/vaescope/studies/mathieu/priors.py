@@ -30,7 +30,7 @@ LATENTS = 3, 10
 VOTES: tuple[dict[str, int], dict[str, int]] = {"train_votes": 500, "batch": 50}, {}
 PRINCIPAL_ITEMS = 20_000
 # Bounds of a normal quantile: a mean so far out is no farther.
-SMALLEST = 1e-7
+MIN_QUANTILE = 1e-7
 LEFT_OPEN = (
     "The figure is a picture without numbers, and its betas and degrees of freedom are not published: chosen. As in "
     "the authors' code: AMSGrad at 5e-4, batches of 64, 20 epochs, 10 latents, convolutions of 4 x 4, 20,000 votes of "
@@ -116,7 +116,7 @@ def _scores(run: Run, data: Dataset, device: str, degrees: float | None, votes: 
 
 def normal_quantiles(codes: Representation, degrees: float) -> Representation:
     """Means that are as likely under N(0, 1) as they were under Student's t, as the authors score them."""
-    shares = stats.t.cdf(codes.mean.double().numpy(), degrees).clip(SMALLEST, 1 - SMALLEST)
+    shares = stats.t.cdf(codes.mean.double().numpy(), degrees).clip(MIN_QUANTILE, 1 - MIN_QUANTILE)
     return replace(codes, mean=torch.from_numpy(stats.norm.ppf(shares)))
 
 

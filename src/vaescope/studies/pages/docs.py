@@ -81,7 +81,7 @@ def pages(folder: str | Path) -> dict[str, str]:
 
 
 def write_pages(folder: str | Path) -> list[Path]:
-    """Make every page anew."""
+    """Write all pages again."""
     return [page.write_page(Path(folder) / name, text) for name, text in pages(folder).items()]
 
 

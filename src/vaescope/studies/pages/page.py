@@ -17,7 +17,7 @@ from vaescope.studies.pages.plots import plots_and_pictures
 from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of, csv_text, table
 
-FAR = 2.0  # published standard deviations up to which two numbers agree
+MAX_AGREEING_DIFFERENCE = 2.0  # published standard deviations up to which two numbers agree
 WITHIN, BEYOND = "within 2 sd", "beyond 2 sd"
 # Columns of a row that do not say what its number is of.
 VALUES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
@@ -93,7 +93,7 @@ def _readable(row: JsonTable) -> JsonTable:
         "seeds": None if row["ours"] is None else row["seeds"],
         "published": _with_spread(row["published"], row["published_sd"]),
         "difference in published sd": "" if difference is None else f"{difference:+.2f}",
-        "agreement": "" if difference is None else BEYOND if abs(difference) > FAR else WITHIN,
+        "agreement": "" if difference is None else BEYOND if abs(difference) > MAX_AGREEING_DIFFERENCE else WITHIN,
         "note": row["note"],
     }
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 PANEL, HEIGHT, GAP, AROUND, ENTRY = 200, 340, 60, 100, 22  # pixels; of a panel, of one alone, between, around, a name
-ABREAST = 6  # panels above which two stand side by side
+MAX_SINGLE_COLUMN = 6  # panels; more are in two columns
 IN_A_ROW = 16  # letters of names that a row of the legend has room for on a telephone
 WIDE, NARROW = 34, 18  # letters above a panel, alone and next to another
-DENSE = 40  # points above which their marks are small
+MAX_LARGE_MARKS = 40  # points above which their marks are small
 MANY_TICKS = 8
 BLACK = "#000000"
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -115,7 +115,7 @@ def _trace(chart: Lines, rows: list[Row], is_category: bool, number: int, groups
         **common,
         mode="markers" if chart.kind == "points" else "lines+markers",
         line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
-        marker={"color": colour, "symbol": symbol, "size": 6 if len(rows) > DENSE else 9},
+        marker={"color": colour, "symbol": symbol, "size": 6 if len(rows) > MAX_LARGE_MARKS else 9},
     )
 
 
@@ -174,12 +174,12 @@ def _histograms(chart: Histograms) -> Plot:
 
 
 class _Panels:
-    """Panels below each other, many of them two abreast, with room for the names of the legend on a telephone."""
+    """Panels below each other, many of them in two columns, with room for the names of the legend on a telephone."""
 
     def __init__(self, titles: Sequence[str], names: Sequence[str]) -> None:
         from plotly.subplots import make_subplots
 
-        self.count, self.columns = len(titles), 2 if len(titles) > ABREAST else 1
+        self.count, self.columns = len(titles), 2 if len(titles) > MAX_SINGLE_COLUMN else 1
         lines = -(-self.count // self.columns)
         inner = HEIGHT if self.count == 1 else lines * PANEL + (lines - 1) * GAP
         above = 0

@@ -19,8 +19,8 @@ from vaescope.studies.study import Cell, Findings, Study
 
 COMPARED = ((PLAIN, 1), (PLAIN, 10), (CONDITIONAL, 10))
 DIGITS, SHOWN = 10, 8  # the digit 8 is the one of Figure 1
-STRONGEST = 3  # latents of Figure 8
-VISIBLE = 0.2  # of the range of a pixel: what moves none by more changes nothing to the eye
+FIGURE_8_LATENTS = 3  # latents of Figure 8
+MIN_VISIBLE_CHANGE = 0.2  # of the range of a pixel: what moves none by more changes nothing to the eye
 PROPERTIES = ("line weight", "tilt", "width")
 
 
@@ -132,7 +132,7 @@ def _traversals(run: Run, data: Dataset, device: str) -> list[JsonTable]:
 def _all_digits(run: Run, data: Dataset, device: str) -> list[JsonTable]:
     """Figure 8: the latents that move an 8 most, at every digit."""
     examples = examples_of(run, data)
-    strongest = sorted(_moved(run, examples, SHOWN), key=motion, reverse=True)[:STRONGEST]
+    strongest = sorted(_moved(run, examples, SHOWN), key=motion, reverse=True)[:FIGURE_8_LATENTS]
     latents = sorted(one.latent for one in strongest)
     found = []
     for digit in range(DIGITS):
@@ -151,7 +151,7 @@ def _properties(run: Run, data: Dataset, device: str, items: int) -> JsonTable:
 
     Correlations are among images of one digit, over all digits.
     """
-    still = sum(motion(one) <= VISIBLE for one in _moved(run, examples_of(run, data), SHOWN))
+    still = sum(motion(one) <= MIN_VISIBLE_CHANGE for one in _moved(run, examples_of(run, data), SHOWN))
     some = held_out_of(run, data).draw(items)
     wanted = _within(properties(some.batch(torch.arange(len(some)))), some.labels)
     codes = _within(encode(run.model, some, progress=False).mean.double(), some.labels)
@@ -189,8 +189,8 @@ STUDIES = (
         "Pastrana, Figures 1 and 8",
         "Which latents change a digit, and does each change one visible property?",
         f"{CHOSEN} The paper judges by eye, and moves from a sampled code; we move from the mean code, call a latent "
-        f"without effect if no pixel moves by more than {VISIBLE:g}, and add correlations with line weight, tilt and "
-        f"width among images of one digit. Figure 8 has nine digits, ours ten. {QUICK_CHOSEN}",
+        f"without effect if no pixel moves by more than {MIN_VISIBLE_CHANGE:g}, and add correlations with line weight, "
+        f"tilt and width among images of one digit. Figure 8 has nine digits, ours ten. {QUICK_CHOSEN}",
         figure1_and_8,
     ),
 )

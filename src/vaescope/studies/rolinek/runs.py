@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import torch
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
 from vaescope.data import DataLike, Dataset
@@ -106,7 +105,8 @@ def _scores(
     codes = encode(model, some, progress=False)
     found = {DTO: distance_to_orthogonality(model, codes, items=jacobians).score}
     if continuous:
-        found[DISENTANGLEMENT] = neighbours(codes.mean, _factors(some, tuple(continuous))).score
+        numbers = [place for place, number in enumerate(continuous) if number]
+        found[DISENTANGLEMENT] = neighbours(codes.mean, _varying_factors(some), continuous=numbers).score
     return found
 
 
@@ -140,17 +140,15 @@ def tasks(context: StudyContext) -> list[ComparedSet]:
     return found
 
 
-def _factors(items: Dataset, continuous: tuple[bool, ...]) -> Float[Tensor, "items factors"]:
-    """The factors that vary; numbers lie between whole ones, by which the metric tells them from classes."""
+def _varying_factors(items: Dataset) -> Int[Tensor, "items factors"]:
     factors, table = items.factors, items.factor_table
     if factors is None or table is None:
         raise DataError(f"the disentanglement score needs factors, {items.name} has none.")
-    varying = [place for place, size in enumerate(table.sizes) if size > 1]
-    return factors[:, varying].double() + 0.5 * torch.tensor(continuous)
+    return factors[:, [place for place, size in enumerate(table.sizes) if size > 1]]
 
 
-def _looked_at(every: int, held_out: float | int, variance: float = 0.5, **settings: object) -> JsonTable:
-    """Settings of training that is looked at so often.
+def _measured_often(every: int, held_out: float | int, variance: float = 0.5, **settings: object) -> JsonTable:
+    """Settings of training that is measured `every` steps.
 
     With a variance of 1/2, minus the log-likelihood is the summed squared error, but for a constant.
     """
@@ -180,7 +178,7 @@ _SPRITES = ComparedSet(
     rate=1e-2,
     beta=4.0,
     regime_beta=4.0,
-    settings=_looked_at(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
+    settings=_measured_often(500, 0.2, net="fully_connected", optimiser="adagrad", epochs=50, precision="tf32"),
     continuous=(False, True, True, True, True),  # the shape is a class
 )
 _LINEAR = ComparedSet(
@@ -191,7 +189,7 @@ _LINEAR = ComparedSet(
     rate=1e-3,
     beta=1e-4,
     regime_beta=1e-4,
-    settings=_looked_at(500, 0.2, net="affine", epochs=600),
+    settings=_measured_often(500, 0.2, net="affine", epochs=600),
     continuous=(True, True),
 )
 _NONLINEAR = replace(
@@ -200,7 +198,7 @@ _NONLINEAR = replace(
     source="synthetic-nonlinear",
     beta=1e-3,
     regime_beta=1e-3,
-    settings=_looked_at(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
+    settings=_measured_often(500, 0.2, net=_mlp((60, 40, 20), (60, 40, 20), "tanh"), epochs=600),
 )
 _PICTURES: JsonTable = {"net": _mlp((400,), (500, 500)), "optimiser": "adagrad", "precision": "tf32"}
 _MNIST = ComparedSet(
@@ -211,13 +209,13 @@ _MNIST = ComparedSet(
     rate=1e-2,
     beta=1.0,
     regime_beta=1.0,
-    settings=_looked_at(500, 10_000, epochs=400, **_PICTURES),
+    settings=_measured_often(500, 10_000, epochs=400, **_PICTURES),
 )
 _FASHION = replace(
     _MNIST,
     label=FASHION,
     source={"name": "fashion-mnist", "part": "all"},
-    settings=_looked_at(500, 10_000, epochs=500, **_PICTURES),
+    settings=_measured_often(500, 10_000, epochs=500, **_PICTURES),
 )
 PAPER = _by_label(_SPRITES, _LINEAR, _NONLINEAR, _MNIST, _FASHION)
 # Short training on few items finds the orthogonal decoder only with more weight on the rate, which is what favours it,
@@ -226,7 +224,7 @@ _QUICK_MNIST = replace(
     _MNIST,
     rate=3e-2,
     regime_beta=0.1,
-    settings=_looked_at(20, 10_000, net=_mlp((48,), (48, 48)), optimiser="adagrad", steps=160),
+    settings=_measured_often(20, 10_000, net=_mlp((48,), (48, 48)), optimiser="adagrad", steps=160),
 )
 QUICK = _by_label(
     replace(
@@ -236,7 +234,7 @@ QUICK = _by_label(
         models=(),
         rate=3e-2,
         regime_beta=0.3,
-        settings=_looked_at(20, 0.2, net=_mlp((10,), (10,)), optimiser="adagrad", batch=32, steps=160),
+        settings=_measured_often(20, 0.2, net=_mlp((10,), (10,)), optimiser="adagrad", batch=32, steps=160),
     ),
     replace(
         _LINEAR,
@@ -244,20 +242,20 @@ QUICK = _by_label(
         rate=5e-2,
         beta=1e-1,
         regime_beta=1e-2,
-        settings=_looked_at(50, 0.2, net="affine", steps=600),
+        settings=_measured_often(50, 0.2, net="affine", steps=600),
     ),
     replace(
         _NONLINEAR,
         source={"name": "synthetic-nonlinear", "items": 5000},
         rate=1e-2,
         beta=3e-2,
-        settings=_looked_at(50, 0.2, net=_mlp((20, 10), (20, 10), "tanh"), steps=400),
+        settings=_measured_often(50, 0.2, net=_mlp((20, 10), (20, 10), "tanh"), steps=400),
     ),
     _QUICK_MNIST,
     replace(
         _QUICK_MNIST,
         label=DIGITS,
         source="digits",
-        settings=_looked_at(20, 0.2, 0.15, net=_mlp((64,), (64, 64)), optimiser="adagrad", steps=200),
+        settings=_measured_often(20, 0.2, 0.15, net=_mlp((64,), (64, 64)), optimiser="adagrad", steps=200),
     ),
 )

@@ -28,11 +28,11 @@ from vaescope.studies.rolinek.runs import (
 from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
 from vaescope.sweeps import data_name
 
-HIGH = 10  # latents of the second column of Table 1
+TABLE_1_LATENTS = 10  # latents of the second column of Table 1
 DRAWS = 500  # random decoders
 RATIOS = (1.0, 1.2, 1.5, 2.0)  # of supplement C
 RESTARTS = 8, 10  # of figure 4 and supplement C
-OWN, MANY = "beta-VAE (dep.)", f"beta-VAE ({HIGH})"
+OWN, MANY = "beta-VAE (dep.)", f"beta-VAE ({TABLE_1_LATENTS})"
 CHOSEN = (
     "Batch size, number of runs and initial weights are not said; we take 64 (one check every 500 batches is then the "
     "0.1 to 0.2% of training that most sets in the first column of Table 1 leave out), 10 unless fewer are asked for, "
@@ -51,7 +51,7 @@ def table1(context: StudyContext) -> Findings:
     asked: list[tuple[str, int, dict[str, Values]]] = []
     for one in tasks(context):
         data = context.dataset(one.source)
-        most = min(HIGH, data.dimensions)
+        most = min(TABLE_1_LATENTS, data.dimensions)
         variants = [(one, "")]
         if not context.is_quick and data.is_image:
             variants.append((one.with_bernoulli(), BERNOULLI))
@@ -67,7 +67,7 @@ def table1(context: StudyContext) -> Findings:
             shares = [share_in_regime(value) for value in values.finished]
             cells.append(Cell.over({"data": label, "model": model}, shares, values.diverged))
             curves += _curve(label, model, values.finished)
-        if most < HIGH:
+        if most < TABLE_1_LATENTS:
             reason = f"a model may not have more latents than the data have dimensions, which is {most}"
             cells.append(Cell({"data": label, "model": MANY}, None, None, 0, f"not trained: {reason}"))
     title = "Relative error of the regime's KL during training"
