@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from vaescope.data import cache
 from vaescope.data.dataset import BUILT_IN, Dataset, DatasetEntry
@@ -169,6 +170,18 @@ def test_files_directly_in_the_data_folder_are_recognised_without_hashing_them(m
     monkeypatch.setattr(cache.hashlib, "new", lambda *arguments, **options: pytest.fail("locate hashed a file"))
     assert BY_NAME[own].locate() == os.environ["VAESCOPE_DATA"]
     assert BY_NAME[other].locate() != os.environ["VAESCOPE_DATA"]
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["file", "function"])
+def test_digits_are_those_of_scikit_learn_wherever_it_keeps_them(moved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    grey, labels = load_digits(return_X_y=True)
+    if moved:
+        monkeypatch.setattr(mnist.Path, "is_file", lambda file: False)
+    data = mnist.open_digits()
+    assert data.labels is not None
+    assert data.labels.tolist() == labels.tolist()
+    found = data.batch(torch.arange(len(data))).flatten(1).mul(16).round()
+    assert torch.equal(found, torch.from_numpy(grey).float())
 
 
 def test_digits_are_built_in() -> None:

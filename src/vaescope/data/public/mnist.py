@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.util
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from vaescope.data import cache
 from vaescope.data.arrays import ArrayDataset, from_array
@@ -63,13 +65,25 @@ def open_idx_set(published: PublicSet, part: str = "train", size: int | None = N
 
 def open_digits() -> ArrayDataset:
     """1797 images of 8 x 8 (Alpaydin and Kaynak, 1998), labelled by digit; grey levels 0..16 become 0..255."""
-    if locate_digits() is None:
-        raise DataError("digits needs the package scikit-learn, which is not installed. Install it.")
-    from sklearn.datasets import load_digits
+    grey, labels = _read_digits()
+    pixels = np.rint(grey * (255 / GREY_LEVELS_OF_DIGITS)).astype(np.uint8)
+    return from_array(pixels.reshape(-1, 1, 8, 8), "digits", labels=labels)
 
-    bunch = load_digits()
-    pixels = np.rint(bunch.images * (255 / GREY_LEVELS_OF_DIGITS)).astype(np.uint8)
-    return from_array(pixels[:, None], "digits", labels=bunch.target)
+
+def _read_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The grey levels and labels that scikit-learn ships, from its file: importing it takes longer than this."""
+    spec = importlib.util.find_spec("sklearn")
+    if spec is None or spec.origin is None:
+        raise DataError("digits needs the package scikit-learn, which is not installed. Install it.")
+    file = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    if not file.is_file():  # a version that keeps it elsewhere
+        from sklearn.datasets import load_digits
+
+        grey, labels = load_digits(return_X_y=True)
+        return grey, labels.astype(np.int64)
+    with gzip.open(file, "rt") as lines:
+        table = np.loadtxt(lines, delimiter=",")
+    return table[:, :-1], table[:, -1].astype(np.int64)
 
 
 def locate_digits() -> str | None:
