@@ -249,7 +249,8 @@ def settled_after(values: Sequence[float], steps: Sequence[int], within: float =
     _check_steps(values, steps)
     numbers = [finite_number("a value", value) for value in values]
     bound = share * abs(numbers[0] - numbers[-1])
-    return max((int(step) for step, one in zip(steps, numbers, strict=True) if abs(one - numbers[-1]) > bound), default=0)
+    far = (int(step) for step, number in zip(steps, numbers, strict=True) if abs(number - numbers[-1]) > bound)
+    return max(far, default=0)
 
 
 def _check_steps(values: Sequence[float], steps: Sequence[int]) -> None:
