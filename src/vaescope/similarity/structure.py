@@ -41,4 +41,5 @@ def _directions(x: Float[Tensor, "items features"], name: str) -> Float[Tensor, 
             f"{int((largest == 0).int().argmax())} is. Leave it out."
         )
     x = x / largest
-    return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    lengths: Tensor = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    return x / lengths

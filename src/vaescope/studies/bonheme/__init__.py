@@ -1,6 +1,16 @@
 """Bonheme, The polarised regime of variational autoencoders: chapters 5 to 8 and appendices B to D."""
 
-from vaescope.studies.bonheme import correlation, dimensions, elbows, epochs, signatures, similarity, tables, types
+from vaescope.studies.bonheme import (
+    bisection,
+    correlation,
+    dimensions,
+    elbows,
+    epochs,
+    signatures,
+    similarity,
+    tables,
+    types,
+)
 
 STUDIES = (
     *signatures.STUDIES,
@@ -10,5 +20,6 @@ STUDIES = (
     *epochs.STUDIES,
     *dimensions.STUDIES,
     *tables.STUDIES,
+    *bisection.STUDIES,
     *elbows.STUDIES,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TypeAlias
 
 from vaescope.data import Dataset
 from vaescope.regime import settled_after
@@ -31,12 +32,13 @@ from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study, cell_rows
 
+Strengths: TypeAlias = tuple[tuple[thesis.Family, tuple[float, float]], ...]
 LAST = "last"
 PARTS = ("encoder", *CODES, "decoder")
 POINTS = 10, 150  # of a curve of losses
 # Objectives with the least and the most regularised strength of table C.2.
-EXTREMES = ((BETA, (1, 8)), (BETA_TC, (1, 8)), (DIP_II, (1, 20)), (ANNEALED, (75, 5)))
-QUICK_EXTREMES = ((BETA, (1, 8)), (ANNEALED, (25, 5)))
+EXTREMES: Strengths = ((BETA, (1, 8)), (BETA_TC, (1, 8)), (DIP_II, (1, 20)), (ANNEALED, (75, 5)))
+QUICK_EXTREMES: Strengths = ((BETA, (1, 8)), (ANNEALED, (25, 5)))
 FALLS = {"epochs to half of the fall": 0.5, "epochs to 90% of the fall": 0.1}
 
 
