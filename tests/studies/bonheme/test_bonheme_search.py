@@ -12,6 +12,7 @@ from vaescope.studies.bonheme.elbows import APPENDIX_D, sizes_of, sweep_of
 from vaescope.studies.bonheme.search import (
     CELEBA,
     DSPRITES,
+    EPOCHS,
     INFORMATION,
     MINUTES,
     SOURCES,
@@ -24,6 +25,7 @@ from vaescope.studies.bonheme.search import (
     settings_of,
     subjects,
 )
+from vaescope.studies.results import Result
 from vaescope.studies.running import find, plan_pieces
 
 
@@ -79,6 +81,19 @@ def test_bisection_at_paper_scale_is_that_of_the_thesis(gap: str) -> None:
     assert search.setup.period == 2 * (663_552 // 64)
     search.asked([0, 1])
     assert [request.steps for request in context.requests if isinstance(request, Task)] == [8 * 2 * 10_368] * 2
+
+
+def test_the_time_of_a_resumed_bisection_is_scaled_to_all_of_its_steps(tmp_path: Path) -> None:
+    context = StudyContext(StudySettings(runs=tmp_path, device="cpu"))
+    (subject,) = subjects(context, (SYMSOL,))
+    search = Bisection(context, subject, TRACE)
+    value = {"latents": 3, "gaps": [[4, 1.2], [2, 0.3], [3, 0.3]]}
+    for seed, steps in ((0, 900), (1, 300)):  # the second was stopped after two of its three models
+        context.store.add(search.key(seed), Result(value, made={"seconds": 0.2 * steps, "steps": steps}))
+    cells = {cell.of["measure"]: cell for cell in search.cells(search.asked([0, 1]))}
+    assert cells[MINUTES].value == pytest.approx(3)
+    assert cells[MINUTES].sd == pytest.approx(0)
+    assert cells[EPOCHS].value == pytest.approx(300 / 42)
 
 
 def runs_of(name: str, runs: Path) -> set[str]:

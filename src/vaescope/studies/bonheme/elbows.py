@@ -278,7 +278,7 @@ STUDIES = (
     Study(
         "bonheme-equationD.1",
         "Bonheme, appendix D.2, equation D.1",
-        "Does the Structure Preservation Index have its elbow at the number of latents where the loss has its own?",
+        "Does the Structure Preservation Index flatten at the same number of latents as the reconstruction loss?",
         "The thesis defines the index and gives no value of it. Ours is over 5,000 held-out items, with the models of "
         "figure 8.5. As printed it is a sum over pairs divided by the number of items, so that it grows with them.",
         structure,

@@ -82,15 +82,16 @@ def snapshots(context: StudyContext) -> Findings:
     rows: list[JsonTable] = []
     charts: list[Matrix] = []
     for one, found in maps_of(context, wanted):
-        figure, steps = figures[one.figure[:-1]], one.rows.steps
-        passes = (steps or context.pick(QUICK_STEPS, thesis.PAPER_STEPS)) / figure.epoch
-        models, epoch = f"{figure.family.title} {figure.strength:g}", LAST if steps is None else round(passes, 2)
+        figure, trained = figures[one.figure[:-1]], one.rows.steps is None
+        whole = one.rows.steps or context.pick(QUICK_STEPS, thesis.PAPER_STEPS)
+        passes = context.cut({"steps": whole}, one.data)["steps"] / figure.epoch
+        models, epoch = f"{figure.family.title} {figure.strength:g}", LAST if trained else round(passes, 2)
         of = {"figure": one.figure, "data": TITLES[one.data], "models": models, "epoch": epoch}
         own = layer_cells({**of, "measure": NAMES[one.measure]}, found)
         panel = f"{figure.figure}: {models}, {TITLES[one.data]}"
         rows += [{**row, "panel": panel, "epochs": passes} for row in cell_rows(own) if row["layers"] in PARTS]
         cells += own
-        early = "two seeds after training" if steps is None else f"at epoch {epoch} and after training"
+        early = "two seeds after training" if trained else f"at epoch {epoch} and after training"
         charts.append(heatmap(f"Figure {one.figure}: {models} on {TITLES[one.data]}, {early}", found))
     return Findings(tuple(cells), (_by_epoch(rows), *charts) if charts else ())
 
@@ -158,7 +159,7 @@ STUDIES = (
     Study(
         "bonheme-figureC.2-C.4",
         f"{THESIS}, figures C.2 to C.4",
-        "Do the encoder's layers reach their final form before the decoder's, at whatever epochs one looks?",
+        "Is the encoder learned before the decoder, whichever epochs are compared?",
         "Published are heatmaps; the text gives no number. The strengths are not said: ours are those of figure 7.2, "
         "whose models these are. Models at an epoch are trained to there anew from the same seeds. An epoch is a pass "
         "over all images, and the last one (26, 1090 and 410 in the captions) is the end of training, where models "
