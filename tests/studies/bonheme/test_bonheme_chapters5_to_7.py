@@ -137,8 +137,8 @@ def test_the_decoder_catches_up_with_the_encoder_during_training(quick: Quick) -
 
 
 def test_the_first_epochs_of_appendix_c_are_those_of_figure_7_2() -> None:
-    for snapshots in epochs.PAPER:
-        first, *_, last = snapshots.heatmaps()
+    for figure in epochs.PAPER:
+        first, *_, last = figure.heatmaps()
         wanted = [one for one in similarity._paper() if one.data == first.data and one.figure.startswith("7.2")]
         assert [(one.rows, one.columns, one.net) for one in wanted] == [(first.rows, first.columns, first.net)]
         assert last.rows == last.columns == first.columns

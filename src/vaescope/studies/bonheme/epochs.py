@@ -43,7 +43,7 @@ FALLS = {"epochs to half of the fall": 0.5, "epochs to 90% of the fall": 0.1}
 
 
 @dataclass(frozen=True)
-class Snapshots:
+class EpochFigure:
     """A figure with a heatmap for each of some epochs, against the end of training, which is the last of them."""
 
     figure: str
@@ -66,12 +66,12 @@ class Snapshots:
 
 # The strengths are those of figure 7.2, whose early epochs are the first ones here.
 PAPER = (
-    Snapshots("C.2", DSPRITES, CONV, DIP_II, 5, EPOCH[DSPRITES], (2, 7, 14, 19)),
-    Snapshots("C.3", CARS, CONV, BETA_TC, 2, EPOCH[CARS], (25, 292, 559, 826)),
-    Snapshots("C.4", NORB, CONV, ANNEALED, 5, EPOCH[NORB], (10, 110, 210, 311)),
+    EpochFigure("C.2", DSPRITES, CONV, DIP_II, 5, EPOCH[DSPRITES], (2, 7, 14, 19)),
+    EpochFigure("C.3", CARS, CONV, BETA_TC, 2, EPOCH[CARS], (25, 292, 559, 826)),
+    EpochFigure("C.4", NORB, CONV, ANNEALED, 5, EPOCH[NORB], (10, 110, 210, 311)),
 )
 # 28 batches are a pass over the digits; the first heatmap is that of figure 7.8 at quick scale.
-QUICK = (Snapshots("C.2", thesis.DIGITS, FULLY, DIP_II, 1, 28, (QUICK_STEPS / 8 / 28, QUICK_STEPS / 2 / 28)),)
+QUICK = (EpochFigure("C.2", thesis.DIGITS, FULLY, DIP_II, 1, 28, (QUICK_STEPS / 8 / 28, QUICK_STEPS / 2 / 28)),)
 
 
 def snapshots(context: StudyContext) -> Findings:
