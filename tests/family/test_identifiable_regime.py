@@ -22,13 +22,13 @@ LATENTS = 30
 
 @pytest.fixture(scope="module")
 def found() -> list[tuple[Representation, VariableTypes]]:
-    """Two seeds with the prior's mean fixed at 0, on the sprites at a quarter of their size."""
+    """One seed with the prior's mean fixed at 0, on the sprites at a quarter of their size."""
     sprites = open_dataset("dsprites-small")
     images = F.avg_pool2d(sprites.batch(torch.arange(len(sprites))), 4).numpy()
     assert sprites.factors is not None
     data = from_array(images, "sprites", factors=sprites.factors.numpy())
     architecture = Architecture("identifiable", MLP((128,), (128,)), condition=5)
-    members = [Member(LATENTS, learning_rate=2e-3, seed=seed) for seed in (0, 1)]
+    members = [Member(LATENTS, learning_rate=2e-3, seed=seed) for seed in (0,)]
     trainer = Trainer(architecture, members, Plan(1500, 64, log_every=1500, evaluate_every=1500, monitor_every=0), data)
     trainer.advance()
     codes = [encode(trainer.model(place), data) for place in range(len(members))]
