@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from json import loads as read_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +66,10 @@ def reproduce(
     ] = None,
     runs: options.Runs = "runs",
     output: Annotated[str, Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
+    figures: Annotated[
+        str | None,
+        Option(help="Also draw every chart as a file: svg, pdf or png. Needs matplotlib. Default: none."),
+    ] = None,
     device: options.Device = None,
     engine: options.Engine = "local",
     address: options.Address = None,
@@ -78,6 +83,7 @@ def reproduce(
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
     from vaescope.studies.pages import make_output, write_study
+    from vaescope.studies.pages.figures import check_kind, write_figures
 
     if list_all:
         known = [{"name": study.name, "source": study.source, "question": study.question} for study in STUDIES.values()]
@@ -90,6 +96,8 @@ def reproduce(
         lookup(STUDIES, name, "study")
     if piece is not None:
         parse_share(piece)
+    if figures is not None:
+        check_kind(figures)
     chosen: SettingsOptions = {
         "seeds": seeds,
         "share": _shares(share or []),
@@ -117,7 +125,12 @@ def reproduce(
             except StudyUnfinished as stopped:
                 unfinished.append(stopped)
                 continue
-            files = {kind: str(path) for kind, path in write_study(found, output).items()}
+            written = write_study(found, output)
+            if figures is not None:
+                kept = read_json(written["json"].read_text(encoding="utf-8"))
+                drawn = write_figures(kept, output, figures, written["json"].stem)
+                written |= {f"figure {number}": path for number, path in enumerate(drawn, 1)}
+            files = {kind: str(path) for kind, path in written.items()}
             printed.append({**found.plain(), "files": files})
             if not json:
                 _print_study(found, files)

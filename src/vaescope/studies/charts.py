@@ -17,6 +17,8 @@ from vaescope.errors import DataError
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
 
+OPTIONAL = {"marks", "columns"}  # fields that are not kept where they are empty
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -86,16 +88,21 @@ class Histograms:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Rows of items, each with a caption; items x shape, numbers in [0, 1] for images."""
+    """Rows of items, each with a caption; items x shape, numbers in [0, 1] for images.
+
+    `columns` are names of the items, which stand above the rows that have as many.
+    """
 
     title: str
     sentence: str
     strips: Sequence[tuple[str, Tensor]] = field(repr=False)
+    columns: Sequence[str] = ()
 
     def plain(self) -> JsonTable:
         """For machines; the items as bytes, in 255 steps from black to white."""
         strips = [{"caption": caption, **pictures(items)} for caption, items in self.strips]
-        return {"chart": "pictures", "title": self.title, "sentence": self.sentence, "strips": strips}
+        names = {"columns": list(self.columns)} if self.columns else {}
+        return {"chart": "pictures", "title": self.title, "sentence": self.sentence, "strips": strips, **names}
 
 
 Chart = Lines | Matrix | Histograms | Pictures
@@ -106,7 +113,7 @@ def chart_of(table: JsonTable) -> Chart:
     own, kind = {name: value for name, value in table.items() if name != "chart"}, table.get("chart")
     kinds = {"lines": Lines, "matrix": Matrix, "histograms": Histograms, "pictures": Pictures}
     known = {one.name for one in fields(kinds[kind])} if kind in kinds else set()
-    if set(own) | ({"marks"} & known) != known:  # lines are kept without marks where they have none
+    if set(own) | (OPTIONAL & known) != known:
         raise DataError(
             f"a chart must be of a known kind, with {', '.join(sorted(known)) or 'its fields'}; got {kind!r} with "
             f"{', '.join(sorted(own))}. Make the study again."
@@ -118,6 +125,7 @@ def chart_of(table: JsonTable) -> Chart:
     if kind == "histograms":
         groups = {name: (group["edges"], group["counts"]) for name, group in own["groups"].items()}
         return Histograms(**{**own, "groups": groups})
+    own["columns"] = tuple(own.get("columns", ()))
     return Pictures(**{**own, "strips": [(strip["caption"], images(strip)) for strip in own["strips"]]})
 
 

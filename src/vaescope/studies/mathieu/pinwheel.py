@@ -157,6 +157,7 @@ def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> 
         f"Density of the aggregate posterior, {steps} steps",
         f"From left to right beta {texts}; both axes from -{PICTURE_LIMIT:g} to {PICTURE_LIMIT:g}, the first seed.",
         strips,
+        [f"beta {beta:g}" for beta in betas],
     )
 
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vaescope.errors import ConfigurationError, VaescopeError
 from vaescope.reporting import page
+from vaescope.studies.charts import chart_of
+from vaescope.studies.pages.figures import alt_text, can_draw, figure_names, published_of, sentence_of, write_figures
 from vaescope.studies.pages.page import rows_for_people
 from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of, text
 from vaescope.terminal import print_line, printable
 
 INDEX = "README.md"
+FIGURES = "figures"  # the folder of the figures
 SHOWN = 120  # rows that a page shows; its JSON has all
 NEEDED = ("study", "source", "question", "left_open", "scale", "made_by", "summary", "rows", "notes", "charts")
 ABOUT = (
-    "Each page is made from the JSON of the same name, and from remarks in a .txt file if there is one, by "
+    "Each page and its figures are made from the JSON of the same name, and from remarks in a .txt file if there is "
+    "one, by "
     "`python -m vaescope.studies.pages.docs docs/studies`. A page names the command that writes its JSON, or several "
     "whose rows were put together; `vaescope reproduce --list` names every study. "
     "The folder `results` has values measured on a GPU: with `--device cuda --results NEW --results "
@@ -28,19 +32,15 @@ ABOUT = (
 )
 
 
-def markdown(plain: JsonTable, picture: str | None = None, remarks: str = "") -> str:
-    """The page of one study; `picture` is the file name of the figure, `remarks` are ours."""
-    figures = [f"![{_escaped(plain['source'])}, ours]({picture})"] if picture else []
-    if plain["charts"]:
-        sentences = [f"- **{_escaped(chart['title'])}.** {_escaped(chart['sentence'])}" for chart in plain["charts"]]
-        figures.append("\n".join(sentences))
+def markdown(plain: JsonTable, drawn: Collection[str] = (), remarks: str = "") -> str:
+    """The page of one study; `drawn` are the names of the figures that there are, `remarks` are ours."""
     parts = [
         f"# {_escaped(plain['source'])}",
         f"Asked: {_escaped(plain['question'])}",
         f"Made by {', '.join(f'`{command}`' for command in plain['made_by'])}.",
         "## Ours and the published",
         *_numbers(plain),
-        *(["## Figures", *figures] if figures else []),
+        *(["## Figures", *_figures(plain, drawn)] if plain["charts"] else []),
         "## What it means",
         f"{_escaped(plain['summary'])}.",
         *(_escaped(paragraph) for paragraph in remarks.split("\n\n") if paragraph.strip()),
@@ -70,19 +70,33 @@ def pages(folder: str | Path) -> dict[str, str]:
     place = Path(folder)
     if not place.is_dir():
         raise ConfigurationError(f"{folder} must be a folder with the results of studies as JSON, there is none.")
+    drawn = {figure.name for figure in (place / FIGURES).glob("*.svg")}
     made, kept = {}, []
     for file in sorted(place.glob("*.json")):
         plain = _read(file)
         kept.append(plain)
-        picture, remarks = file.with_name(f"{file.stem}.png"), file.with_name(f"{file.stem}.txt")
+        remarks = file.with_name(f"{file.stem}.txt")
         said = remarks.read_text(encoding="utf-8") if remarks.is_file() else ""
-        made[f"{file.stem}.md"] = markdown(plain, picture.name if picture.is_file() else None, said)
+        made[f"{file.stem}.md"] = markdown(plain, drawn, said)
     return {**made, INDEX: index(kept)}
 
 
 def write_pages(folder: str | Path) -> list[Path]:
-    """Write all pages again."""
-    return [page.write_page(Path(folder) / name, text) for name, text in pages(folder).items()]
+    """Write all pages again, and their figures if matplotlib is there."""
+    drawn = draw_figures(folder) if can_draw() else []
+    return drawn + [page.write_page(Path(folder) / name, text) for name, text in pages(folder).items()]
+
+
+def draw_figures(folder: str | Path) -> list[Path]:
+    """Draw the figures of every kept study of a folder; those that no study has any more are removed."""
+    place = Path(folder) / FIGURES
+    drawn: list[Path] = []
+    for file in sorted(Path(folder).glob("*.json")):
+        place.mkdir(exist_ok=True)
+        drawn += write_figures(_read(file), place)
+    for old in set(place.glob("*.svg")) - set(drawn):
+        old.unlink()
+    return drawn
 
 
 def _read(file: Path) -> JsonTable:
@@ -108,6 +122,16 @@ def _numbers(plain: JsonTable) -> list[str]:
     )
     more = f"The first {SHOWN} of {len(rows)} rows; [all of them]({plain['study']}.json)."
     return [shown, more] if len(rows) > SHOWN else [shown]
+
+
+def _figures(plain: JsonTable, drawn: Collection[str]) -> list[str]:
+    """Each figure under its title, with its sentence."""
+    parts = []
+    for name, chart in zip(figure_names(plain), map(chart_of, plain["charts"]), strict=True):
+        words = _escaped(alt_text(chart, published_of(chart, plain))).replace("[", "(").replace("]", ")")
+        picture = [f"![{words}]({FIGURES}/{name})"] if name in drawn else []
+        parts += [f"### {_escaped(chart.title)}", *picture, _escaped(sentence_of(chart))]
+    return parts
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
@@ -137,6 +161,10 @@ def main() -> None:
     except VaescopeError as error:
         sys.exit(printable(f"error: {error}"))
     print_line("\n".join(map(str, written)))
+    if not can_draw():
+        print_line(
+            "The figures were not drawn again: matplotlib is missing. Install it: pip install 'vaescope[plots]'."
+        )
 
 
 if __name__ == "__main__":

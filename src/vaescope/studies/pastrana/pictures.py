@@ -22,6 +22,7 @@ DIGITS, SHOWN = 10, 8  # the digit 8 is the one of Figure 1
 FIGURE_8_LATENTS = 3  # latents of Figure 8
 MIN_VISIBLE_CHANGE = 0.2  # of the range of a pixel: what moves none by more changes nothing to the eye
 PROPERTIES = ("line weight", "tilt", "width")
+MOVES = tuple(f"{value:.1f}" for value in np.linspace(-5, 5, 10))  # the values of a latent that is moved
 
 
 @of_images
@@ -64,10 +65,10 @@ def figure1_and_8(context: StudyContext, found: ImageSet) -> Findings:
         cells += [Cell.over({**of, "measure": name}, values) for name, values in measures.items()]
         sentence = "Each row moves one latent from -5 to 5; rows that do not change are latents without a use."
         strips = [(f"z{at + 1}", images(one)) for at, one in enumerate(moved[0])]
-        charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips))
+        charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips, MOVES))
     sentence = "Source: the three latents that move an image most do the same to every digit."
     strips = [(f"digit {one['digit']}, z{one['latent'] + 1}", images(one["items"])) for one in digits[0]]
-    charts.append(Pictures("Every digit under the conditional beta-VAE", sentence, strips))
+    charts.append(Pictures("Every digit under the conditional beta-VAE", sentence, strips, MOVES))
     return Findings(tuple(cells), tuple(charts))
 
 
