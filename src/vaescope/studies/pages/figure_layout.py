@@ -81,7 +81,7 @@ class Sheet:
         self.legend_columns = self._legend_columns(names)
         above = LEGEND_ROW * -(-len(names) // self.legend_columns) + 0.1 if names else 0
         tall = self.rows * (height + AROUND + titled + slanted) + above
-        self.figure: Figure = Figure((self.width, tall), layout="constrained")
+        self.figure: Figure = Figure((self.width, tall))
         grid = self.figure.subplots(self.rows, self.columns, squeeze=False)
         self.panels: list[Axes] = list(grid.flat)[: self.count]
         for empty in list(grid.flat)[self.count :]:
@@ -176,6 +176,17 @@ def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:
     span = places[-1] - places[0]
     gap = min(high - low for low, high in pairwise(places))
     return 0.9 * inches * gap / span >= MIN_TICK_GAP
+
+
+def laid_out(figure: Figure) -> Figure:
+    """The figure with its panels moved so that nothing overlaps.
+
+    A figure that had a layout of its own would be drawn twice, to find the layout and to be written.
+    """
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    ConstrainedLayoutEngine().execute(figure)
+    return figure
 
 
 def empty_figure() -> Figure:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vaescope.reporting import downsample, style
 from vaescope.reporting.paper import MARKERS
 from vaescope.studies.charts import Lines
-from vaescope.studies.pages.figure_layout import Sheet, set_grid, set_scale
+from vaescope.studies.pages.figure_layout import Sheet, laid_out, set_grid, set_scale
 from vaescope.studies.pages.groups import Row, axis_titles, can_be_drawn, group_name, grouped
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def draw_lines(chart: Lines, published: Sequence[Row] = ()) -> Figure:
     x_title, y_title = axis_titles(chart)
     sheet.name_axes(x_title, "" if y_title == "value" else y_title)
     sheet.legend(_legend(chart, looks, marks, bool(theirs)))
-    return sheet.figure
+    return laid_out(sheet.figure)
 
 
 class _Panel:
