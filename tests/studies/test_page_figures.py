@@ -164,6 +164,7 @@ def test_a_row_of_something_else_is_not_in_the_chart(other: dict[str, Any]) -> N
 def test_a_value_without_a_place_stands_where_its_number_is_found_once() -> None:
     rows = [row(20.0, 22.0, data="digits", measure="loss")]
     assert [point["beta"] for point in published_points(lines(by="data"), rows)] == [2]
+    assert published_points(lines(by="data"), [row(20.0, 22.0, data="digits")]) == []
     twice = [*POINTS, {"data": "digits", "beta": 8, "loss": 20.0}]
     assert published_points(lines(twice, by="data"), rows) == []
 

@@ -148,11 +148,11 @@ def kept(tmp_path: Path, found: Reproduction = FOUND) -> dict[str, Any]:
 
 
 def test_markdown_has_the_question_and_the_results(tmp_path: Path) -> None:
-    text = markdown(kept(tmp_path), "some-table2.5.png")
+    text = markdown(kept(tmp_path), ["some-table2.5-1.svg"])
     assert text.startswith("# Some et al., Table 2.5\n\nAsked: Is &lt;b> larger than a\\|b?\n")
     assert "| mnist | b | 2 | 1 | 1 ± 0.25 | +4.00 | beyond 2 sd |  |\n" in text
-    assert "![Some et al., Table 2.5, ours](some-table2.5.png)\n" in text
-    assert "- **Scores.** They grow.\n" in text
+    assert "### Scores\n\n![Scores: lines of y against x](figures/some-table2.5-1.svg)\n\nThey grow. Left out:" in text
+    assert "### Samples\n\nThree.\n" in text  # its figure is not drawn
     assert "What the source left open: The steps; 10 were chosen.\n" in text
     assert text.endswith("## Notes\n\n- data not found: celeba. Put it there.\n")
     assert "\nMade by `vaescope reproduce some-table2.5 --scale paper`.\n" in text
@@ -194,12 +194,12 @@ def test_pages_are_made_of_the_files_in_the_folder(tmp_path: Path) -> None:
     plain = kept(tmp_path)
     assert set(pages(tmp_path)) == {"some-table2.5.md", "README.md"}
     assert "![" not in pages(tmp_path)["some-table2.5.md"]
-    (tmp_path / "some-table2.5.png").write_bytes(b"")
     written = write_pages(tmp_path)
-    assert [path.name for path in written] == ["some-table2.5.md", "README.md"]
-    assert written[0].read_text() == markdown(plain, "some-table2.5.png")
+    figures = ["some-table2.5-1.svg", "some-table2.5-2.svg"]
+    assert [path.name for path in written] == [*figures, "some-table2.5.md", "README.md"]
+    assert written[2].read_text() == markdown(plain, figures)
     (tmp_path / "some-table2.5.txt").write_text("By hand.\n")
-    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, "some-table2.5.png", "By hand.\n")
+    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, figures, "By hand.\n")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,9 @@ def test_the_module_makes_the_pages_of_a_folder_and_lists_them(
     kept(tmp_path)
     monkeypatch.setattr("sys.argv", ["study_docs", str(tmp_path)])
     main()
-    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in ("some-table2.5.md", "README.md")]
+    figures = [f"figures/some-table2.5-{number}.svg" for number in (1, 2)]
+    names = [*figures, "some-table2.5.md", "README.md"]
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize(

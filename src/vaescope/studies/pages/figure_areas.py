@@ -58,7 +58,7 @@ def draw_matrix(chart: Matrix) -> Figure:
         if np.isfinite(value):
             text = axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", fontsize=7.5)
             text.set_in_layout(False)  # it lies within its cell
-    bar = figure.colorbar(mesh, ax=axes, label=chart.of, aspect=30, use_gridspec=False)
+    bar = figure.colorbar(mesh, ax=axes, label=chart.of, aspect=30)
     bar.outline.set_visible(False)
     return laid_out(figure)
 

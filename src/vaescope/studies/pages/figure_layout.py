@@ -111,7 +111,7 @@ class Sheet:
         if entries:
             names = [entry.get_label() for entry in entries]
             self.figure.legend(
-                entries, names, loc="outside upper left", ncols=self.legend_columns, handlelength=2.6, borderpad=0.2
+                entries, names, loc="upper left", ncols=self.legend_columns, handlelength=2.6, borderaxespad=0.2, borderpad=0.2
             )
 
     def _legend_columns(self, names: Sequence[str]) -> int:
@@ -179,13 +179,15 @@ def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:
 
 
 def laid_out(figure: Figure) -> Figure:
-    """The figure with its panels moved so that nothing overlaps.
+    """The figure with its panels moved so that nothing overlaps, below the legend.
 
     A figure that had a layout of its own would be drawn twice, to find the layout and to be written.
     """
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.layout_engine import TightLayoutEngine
 
-    ConstrainedLayoutEngine().execute(figure)
+    height = figure.bbox.height
+    below = min((legend.get_window_extent().y0 for legend in figure.legends), default=height) / height
+    TightLayoutEngine(pad=0.3, h_pad=0.8, w_pad=0.9, rect=(0, 0, 1, below)).execute(figure)
     return figure
 
 
