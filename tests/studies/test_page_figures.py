@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ def test_bars_of_groups_stand_side_by_side_and_begin_at_0() -> None:
     bars = sorted((bar.get_x(), bar.get_width(), bar.get_height()) for bar in figure.axes[0].patches)
     assert [height for _, _, height in bars] == [3.0, 30.0, 2.0, 20.0, 1.0, 10.0]
     ends = [(left, left + width) for left, width, _ in bars]
-    assert all(end <= start + 1e-9 for (_, end), (start, _) in zip(ends[:-1], ends[1:], strict=True))
+    assert all(end <= start + 1e-9 for (_, end), (start, _) in pairwise(ends))
     assert figure.axes[0].get_ylim()[0] == 0
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["1", "2", "4"]
 

@@ -22,7 +22,7 @@ LETTER, SLANTED = 0.072, 0.036  # inches; of a letter of a name on average, and 
 MAX_TICKS = 8  # chosen values that have a tick each
 MIN_TICK_GAP = 0.28  # inches between two ticks
 MAX_WRAPPED_LINES = 3
-ROUND_STEPS = (1, 2, 2.5, 5, 10)  # of ticks
+ROUND_STEPS = (1, 2, 5, 10)  # of ticks
 STYLE = {
     "svg.fonttype": "path",  # so that browsers without the font show the same
     "text.parse_math": False,
@@ -38,6 +38,9 @@ STYLE = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "legend.fontsize": 8.5,
+    "legend.handlelength": 2.6,
+    "legend.borderaxespad": 0.2,
+    "legend.borderpad": 0.2,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
@@ -110,9 +113,7 @@ class Sheet:
         """One legend for all panels, above them, where it hides no data."""
         if entries:
             names = [entry.get_label() for entry in entries]
-            self.figure.legend(
-                entries, names, loc="upper left", ncols=self.legend_columns, handlelength=2.6, borderaxespad=0.2, borderpad=0.2
-            )
+            self.figure.legend(entries, names, loc="upper left", ncols=self.legend_columns)
 
     def _legend_columns(self, names: Sequence[str]) -> int:
         if not names:
