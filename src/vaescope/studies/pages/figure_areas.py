@@ -71,7 +71,7 @@ def draw_histograms(chart: Histograms) -> Figure:
     for axes, (edges, counts) in zip(sheet.panels, chart.groups.values(), strict=True):
         axes.stairs(counts, edges, fill=True, color=style.CYCLE[0])
         axes.xaxis.set_major_locator(MaxNLocator(3, steps=ROUND_STEPS))
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=ROUND_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=ROUND_STEPS))
         set_grid(axes)
     sheet.name_axes(chart.x_title, "count")
     return laid_out(sheet.figure)

@@ -166,7 +166,7 @@ def set_scale(axes: Axes, which: str, is_log: bool, values: Sequence[float] = ()
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,), numticks=7))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
-        axis.set_major_locator(MaxNLocator(6 if which == "x" else 5, steps=ROUND_STEPS))
+        axis.set_major_locator(MaxNLocator(6 if which == "x" else 7, steps=ROUND_STEPS))
 
 
 def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:

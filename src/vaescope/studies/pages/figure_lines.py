@@ -159,7 +159,10 @@ class _Panel:
         set_grid(axes)
         if chart.kind == "bars" and not chart.log_y:
             # Deviations of counts may reach below 0, the counts do not.
-            axes.set_ylim(bottom=min(0.0, *(row[chart.y] for row in self.rows)))
+            heights = [row[chart.y] for row in self.rows]
+            axes.set_ylim(min(0.0, *heights), None if any(heights) else 1.0)
+            if not any(heights):
+                axes.text(0.5, 0.5, "every value is 0", ha="center", va="center", transform=axes.transAxes)
 
     def _place(self, row: Row) -> float:
         value = row[self.chart.x]
