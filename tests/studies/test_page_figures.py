@@ -265,8 +265,10 @@ def test_many_dense_lines_have_a_panel_each_with_one_scale() -> None:
 
 
 def test_cells_of_a_matrix_have_their_numbers_with_the_first_row_on_top() -> None:
-    chart = Matrix("Similarity", "High.", np.array([[1.0, 0.25], [np.nan, 0.5]]), ["a", "b"], ["c", "d"], "CKA")
+    matrix = np.array([[1.0, 0.25], [np.nan, 0.5]])
+    chart = Matrix("Similarity", "High.", matrix, ["a", "b"], ["c", "d"], "CKA", axes=("one model", "other"))
     axes = drawn(chart).axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("one model", "other")
     assert {(text.get_position(), text.get_text()) for text in axes.texts} == {
         ((0.5, 0.5), "1.00"),
         ((1.5, 0.5), "0.25"),
