@@ -78,7 +78,7 @@ def draw_histograms(chart: Histograms) -> Figure:
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=ROUND_STEPS))
         set_grid(axes)
     sheet.name_axes(chart.x_title, "count")
-    return laid_out(sheet.figure)
+    return laid_out(sheet.figure, sheet.rows)
 
 
 def draw_pictures(chart: Pictures) -> Figure:

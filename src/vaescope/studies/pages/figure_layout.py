@@ -179,16 +179,22 @@ def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:
     return 0.9 * inches * gap / span >= MIN_TICK_GAP
 
 
-def laid_out(figure: Figure) -> Figure:
-    """The figure with its panels moved so that nothing overlaps, below the legend.
+def laid_out(figure: Figure, rows: int = 1) -> Figure:
+    """The figure with its rows of panels moved so that nothing overlaps, below the legend.
 
-    A figure that had a layout of its own would be drawn twice, to find the layout and to be written.
+    Matplotlib finds the places of the panels in one pass; with a layout of its own, or told of the room that the
+    legend takes, it would need two or three.
     """
     from matplotlib.layout_engine import TightLayoutEngine
 
-    height = figure.bbox.height
-    below = min((legend.get_window_extent().y0 for legend in figure.legends), default=height) / height
-    TightLayoutEngine(pad=0.3, h_pad=0.8, w_pad=0.9, rect=(0, 0, 1, below)).execute(figure)
+    TightLayoutEngine(pad=0.3, h_pad=0.8, w_pad=0.9).execute(figure)
+    whole = figure.bbox.height
+    taken = max(((whole - legend.get_window_extent().y0) / whole for legend in figure.legends), default=0.0)
+    found = figure.subplotpars
+    tall = (found.top - found.bottom) / (rows + found.hspace * (rows - 1))
+    # The panels become less high; what lies between them keeps its height.
+    between = found.hspace * tall
+    figure.subplots_adjust(top=found.top - taken, hspace=between / (tall - taken / rows))
     return figure
 
 

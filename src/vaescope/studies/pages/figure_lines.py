@@ -81,7 +81,7 @@ def draw_lines(chart: Lines, published: Sequence[Row] = ()) -> Figure:
     x_title, y_title = axis_titles(chart)
     sheet.name_axes(x_title, "" if y_title == "value" else y_title)
     sheet.legend(_legend(chart, looks, marks, bool(theirs)))
-    return laid_out(sheet.figure)
+    return laid_out(sheet.figure, sheet.rows)
 
 
 class _Panel:
