@@ -195,6 +195,10 @@ def test_a_published_value_without_ours_is_shown_next_to_those_of_its_kind() -> 
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8"]
 
 
+def test_a_chart_without_rows_has_no_published_values() -> None:
+    assert published_points(lines([]), [row(20.0, 22.0, data="digits", beta=2)]) == []
+
+
 def test_a_value_without_a_place_stands_where_its_number_is_found_once() -> None:
     rows = [row(20.0, 22.0, data="digits", measure="loss")]
     assert [point["beta"] for point in published_points(lines(by="data"), rows)] == [2]

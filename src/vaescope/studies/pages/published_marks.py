@@ -24,7 +24,7 @@ def published_points(chart: Lines, rows: Sequence[Row]) -> list[JsonTable]:
         chart: The lines, points or bars.
         rows: The rows of the study, ours and the published numbers.
     """
-    known = [row for row in rows if downsample.is_finite(row["published"])]
+    known = [row for row in rows if chart.rows and downsample.is_finite(row["published"])]
     found = [(row, point) for row in known for point in _points_of(row, chart)]
     lines = [_names(row, chart) for row, _ in found]
     alone = (row for row in known if row["ours"] is None and set(_drawn_names(chart)) <= set(row))
