@@ -100,9 +100,9 @@ def test_the_list_has_the_cost_and_state_of_studies(
 def test_a_study_is_trained_shown_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(monkeypatch, "some-figure2", "--device", "cpu") == 0
+    assert call(monkeypatch, "some-figure2", "--device", "cpu", "--figures", "svg") == 0
     shown = capsys.readouterr().out
-    files = [f"studies/some-figure2.{kind}" for kind in ("html", "csv", "json")]
+    files = [f"studies/some-figure2{ending}" for ending in (".html", ".csv", ".json", "-1.svg")]
     assert "Some et al., Figure 2, quick: no claim was stated.\n" in shown
     assert "note: data not found: celeba.\n" in shown
     assert shown.endswith(f"written: {', '.join(files)}\n")
@@ -248,6 +248,7 @@ def test_long_tables_are_shortened(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["some-table1", "--share", "mnits=0.1"], "got 'mnits'. Did you mean 'mnist'?"),
         (["some-table1", "--data", "mnits"], "got 'mnits'. Did you mean 'mnist'?"),
         (["some-table1", "--device", "abacus"], "device must be one of cpu, cuda; got 'abacus'"),
+        (["some-table1", "--figures", "gif"], "figures must be svg, pdf or png; got 'gif'"),
         (["some-table1", "--engine", "steam"], "engine must be one of local, ray; got 'steam'"),
         (["some-table1", "--address", "auto"], "--address needs --engine ray"),
         (["some-table1", "--output", "/dev/null/out"], "must be a folder that can be written in"),

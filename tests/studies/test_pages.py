@@ -30,7 +30,7 @@ from vaescope.studies import (
 )
 from vaescope.studies.claims import Claim
 from vaescope.studies.numbers import VALUES
-from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page
+from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page, write_pages
 from vaescope.studies.pages.page import rows_for_people, study_page, write_study
 from vaescope.studies.published import published_cells
 from vaescope.studies.rules import Between
@@ -184,6 +184,8 @@ def test_markdown_opens_with_the_verdicts(tmp_path: Path) -> None:
     assert "\n## Remarks\n\nIt is \\*so\\* because.\n\nAnd so on.\n\n## What" in text
     assert "\n\nThe steps; 10 were chosen.\n\nSettings that it shares with other studies: " in text
     assert "[Nets of Some](settings.md#nets-of-some).\n" in text
+    assert "### Scores\n\n![Scores: lines of y against x](figures/some-table2.5-1.svg)\n\nThey grow. Left out:" in text
+    assert "### Samples\n\nThree.\n" in text  # its figure is not drawn
     assert text.endswith("## Notes\n\n- data not found: celeba. Put it there.\n")
 
 
@@ -245,9 +247,20 @@ def test_settings_that_studies_share_are_written_once(tmp_path: Path) -> None:
 def test_pages_are_made_of_the_files_in_the_folder(tmp_path: Path) -> None:
     plain = kept(tmp_path)
     assert set(pages(tmp_path)) == {"some-table2.5.json", "some-table2.5.md", "settings.md", "README.md"}
+    assert "![" not in pages(tmp_path)["some-table2.5.md"]
+    written = write_pages(tmp_path)
+    figures = ["some-table2.5-1.svg", "some-table2.5-2.svg"]
+    assert [path.name for path in written] == [
+        *figures,
+        "some-table2.5.json",
+        "some-table2.5.md",
+        "settings.md",
+        "README.md",
+    ]
+    assert written[3].read_text() == markdown(plain, figures)
+    assert json.loads(written[2].read_text()) == plain
     (tmp_path / "some-table2.5.txt").write_text("By hand.\n")
-    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, (), "By hand.\n")
-    assert json.loads(pages(tmp_path)["some-table2.5.json"]) == plain
+    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, figures, "By hand.\n")
 
 
 @pytest.mark.parametrize(
@@ -274,11 +287,12 @@ def test_a_study_under_another_name_is_refused(tmp_path: Path) -> None:
 def test_the_module_makes_the_pages_of_a_folder_and_lists_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept(tmp_path, NOTHING)
+    kept(tmp_path)
     monkeypatch.setattr("sys.argv", ["study_docs", str(tmp_path)])
     main()
-    shown = capsys.readouterr().out.splitlines()
-    assert {str(tmp_path / name) for name in ("some-table2.5.json", "some-table2.5.md", "README.md")} <= set(shown)
+    figures = [f"figures/some-table2.5-{number}.svg" for number in (1, 2)]
+    names = [*figures, "some-table2.5.json", "some-table2.5.md", "settings.md", "README.md"]
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize(

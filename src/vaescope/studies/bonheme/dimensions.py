@@ -136,8 +136,8 @@ def _charts(cells: Sequence[Cell]) -> list[Lines]:
     charts = []
     for figure, (title, said) in figures.items():
         rows = cell_rows(cell for cell in cells if cell.of["figure"] == figure)
-        x = "epochs" if figure == "8.11" else "latents"
-        charts.append(Lines(title, f"Source: {said}", rows, x, "value", "of", "data"))
+        x, y_title = "epochs" if figure == "8.11" else "latents", "latents" if figure == "8.10" else "dimension"
+        charts.append(Lines(title, f"Source: {said}", rows, x, "value", "of", "data", y_title=y_title))
     return charts
 
 

@@ -120,12 +120,12 @@ def write_pages(folder: str | Path) -> list[Path]:
 
 
 def draw_figures(folder: str | Path) -> list[Path]:
-    """Draw the figures of every kept study of a folder; those that no study has any more are removed."""
+    """Draw the figures of every kept study of a folder but quick stand-ins; figures that no page shows are removed."""
     place = Path(folder) / FIGURES
     drawn: list[Path] = []
     for plain in read_all(folder).values():
         place.mkdir(exist_ok=True)
-        drawn += write_figures(plain, place)
+        drawn += [] if is_quick(plain) else write_figures(plain, place)
     for old in set(place.glob("*.svg")) - set(drawn):
         old.unlink()
     return drawn

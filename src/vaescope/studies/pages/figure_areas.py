@@ -13,7 +13,7 @@ import numpy as np
 
 from vaescope.reporting import style
 from vaescope.studies.charts import Histograms, Matrix, Pictures
-from vaescope.studies.pages.figure_layout import FULL_WIDTH, LETTER, ROUND_STEPS, Sheet, set_grid
+from vaescope.studies.pages.figure_layout import FULL_WIDTH, LETTER, ROUND_STEPS, Sheet, laid_out, set_grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +44,7 @@ def draw_matrix(chart: Matrix) -> Figure:
     below = (LETTER * max(map(len, columns)) if upright else 0.2) + AROUND
     size = (beside + max(cell * len(columns), 1.5), below + max(cell * len(rows), 1.2))
     largest = chart.largest if chart.largest is not None else float(np.nanmax(values, initial=0.0))
-    figure = Figure(size, layout="constrained")
+    figure = Figure(size)
     axes = figure.subplots()
     colours = LinearSegmentedColormap.from_list("scale", style.TEXT_SCALE if numbered else style.SCALE)
     cells = np.ma.masked_invalid(values)
@@ -56,10 +56,11 @@ def draw_matrix(chart: Matrix) -> Figure:
     axes.spines[:].set_visible(False)
     for (row, column), value in np.ndenumerate(values) if numbered else ():
         if np.isfinite(value):
-            axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", fontsize=7.5)
+            text = axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", fontsize=7.5)
+            text.set_in_layout(False)  # it lies within its cell
     bar = figure.colorbar(mesh, ax=axes, label=chart.of, aspect=30)
     bar.outline.set_visible(False)
-    return figure
+    return laid_out(figure)
 
 
 def draw_histograms(chart: Histograms) -> Figure:
@@ -70,10 +71,10 @@ def draw_histograms(chart: Histograms) -> Figure:
     for axes, (edges, counts) in zip(sheet.panels, chart.groups.values(), strict=True):
         axes.stairs(counts, edges, fill=True, color=style.CYCLE[0])
         axes.xaxis.set_major_locator(MaxNLocator(3, steps=ROUND_STEPS))
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=ROUND_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=ROUND_STEPS))
         set_grid(axes)
     sheet.name_axes(chart.x_title, "count")
-    return sheet.figure
+    return laid_out(sheet.figure)
 
 
 def draw_pictures(chart: Pictures) -> Figure:

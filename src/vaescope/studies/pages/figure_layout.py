@@ -22,7 +22,7 @@ LETTER, SLANTED = 0.072, 0.036  # inches; of a letter of a name on average, and 
 MAX_TICKS = 8  # chosen values that have a tick each
 MIN_TICK_GAP = 0.28  # inches between two ticks
 MAX_WRAPPED_LINES = 3
-ROUND_STEPS = (1, 2, 2.5, 5, 10)  # of ticks
+ROUND_STEPS = (1, 2, 5, 10)  # of ticks
 STYLE = {
     "svg.fonttype": "path",  # so that browsers without the font show the same
     "text.parse_math": False,
@@ -38,6 +38,9 @@ STYLE = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "legend.fontsize": 8.5,
+    "legend.handlelength": 2.6,
+    "legend.borderaxespad": 0.2,
+    "legend.borderpad": 0.2,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
@@ -81,7 +84,7 @@ class Sheet:
         self.legend_columns = self._legend_columns(names)
         above = LEGEND_ROW * -(-len(names) // self.legend_columns) + 0.1 if names else 0
         tall = self.rows * (height + AROUND + titled + slanted) + above
-        self.figure: Figure = Figure((self.width, tall), layout="constrained")
+        self.figure: Figure = Figure((self.width, tall))
         grid = self.figure.subplots(self.rows, self.columns, squeeze=False)
         self.panels: list[Axes] = list(grid.flat)[: self.count]
         for empty in list(grid.flat)[self.count :]:
@@ -110,9 +113,7 @@ class Sheet:
         """One legend for all panels, above them, where it hides no data."""
         if entries:
             names = [entry.get_label() for entry in entries]
-            self.figure.legend(
-                entries, names, loc="outside upper left", ncols=self.legend_columns, handlelength=2.6, borderpad=0.2
-            )
+            self.figure.legend(entries, names, loc="upper left", ncols=self.legend_columns)
 
     def _legend_columns(self, names: Sequence[str]) -> int:
         if not names:
@@ -165,7 +166,7 @@ def set_scale(axes: Axes, which: str, is_log: bool, values: Sequence[float] = ()
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,), numticks=7))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
-        axis.set_major_locator(MaxNLocator(6 if which == "x" else 5, steps=ROUND_STEPS))
+        axis.set_major_locator(MaxNLocator(6 if which == "x" else 7, steps=ROUND_STEPS))
 
 
 def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:
@@ -176,6 +177,19 @@ def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:
     span = places[-1] - places[0]
     gap = min(high - low for low, high in pairwise(places))
     return 0.9 * inches * gap / span >= MIN_TICK_GAP
+
+
+def laid_out(figure: Figure) -> Figure:
+    """The figure with its panels moved so that nothing overlaps, below the legend.
+
+    A figure that had a layout of its own would be drawn twice, to find the layout and to be written.
+    """
+    from matplotlib.layout_engine import TightLayoutEngine
+
+    height = figure.bbox.height
+    below = min((legend.get_window_extent().y0 for legend in figure.legends), default=height) / height
+    TightLayoutEngine(pad=0.3, h_pad=0.8, w_pad=0.9, rect=(0, 0, 1, below)).execute(figure)
+    return figure
 
 
 def empty_figure() -> Figure:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vaescope.reporting import downsample, style
 from vaescope.reporting.paper import MARKERS
 from vaescope.studies.charts import Lines
-from vaescope.studies.pages.figure_layout import Sheet, set_grid, set_scale
+from vaescope.studies.pages.figure_layout import Sheet, laid_out, set_grid, set_scale
 from vaescope.studies.pages.groups import Row, axis_titles, can_be_drawn, group_name, grouped
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def draw_lines(chart: Lines, published: Sequence[Row] = ()) -> Figure:
     x_title, y_title = axis_titles(chart)
     sheet.name_axes(x_title, "" if y_title == "value" else y_title)
     sheet.legend(_legend(chart, looks, marks, bool(theirs)))
-    return sheet.figure
+    return laid_out(sheet.figure)
 
 
 class _Panel:
@@ -159,7 +159,10 @@ class _Panel:
         set_grid(axes)
         if chart.kind == "bars" and not chart.log_y:
             # Deviations of counts may reach below 0, the counts do not.
-            axes.set_ylim(bottom=min(0.0, *(row[chart.y] for row in self.rows)))
+            heights = [row[chart.y] for row in self.rows]
+            axes.set_ylim(min(0.0, *heights), None if any(heights) else 1.0)
+            if not any(heights):
+                axes.text(0.5, 0.5, "every value is 0", ha="center", va="center", transform=axes.transAxes)
 
     def _place(self, row: Row) -> float:
         value = row[self.chart.x]

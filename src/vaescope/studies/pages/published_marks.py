@@ -34,7 +34,8 @@ def published_points(chart: Lines, rows: Sequence[Row]) -> list[JsonTable]:
 def _points_of(row: Row, chart: Lines) -> Iterator[Row]:
     """Our points of a row: they agree in all columns that both have, and in the number itself.
 
-    If the row does not say the place, as the end of a curve, the number must be found once.
+    If the row does not say the place, as for the end of a curve, it must name what the y axis shows, and the number
+    must be found once.
     """
     if row["ours"] is None or (MEASURE in row and MEASURE not in chart.rows[0] and row[MEASURE] != chart.y):
         return
@@ -47,7 +48,7 @@ def _points_of(row: Row, chart: Lines) -> Iterator[Row]:
         and all(_is_same(point[name], value) for name, value in named.items() if name in point)
     ]
     placed = {chart.x, chart.by or chart.x, chart.panel or chart.x} <= set(named)
-    if placed or len(points) == 1:
+    if placed or (len(points) == 1 and row.get(MEASURE) == chart.y):
         yield from points
 
 
