@@ -156,7 +156,8 @@ def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> 
     texts = ", ".join(f"{beta:g}" for beta in betas)
     return Pictures(
         f"Density of the aggregate posterior, {steps} steps",
-        f"From left to right beta {texts}; both axes from -{PICTURE_LIMIT:g} to {PICTURE_LIMIT:g}, the first seed.",
+        f"From left to right beta {texts}; both axes from -{PICTURE_LIMIT:g} to {PICTURE_LIMIT:g}, the first seed. "
+        "The largest density of each picture is white; it is dark where codes are narrower than a pixel, or outside.",
         strips,
         [f"beta {beta:g}" for beta in betas],
     )
