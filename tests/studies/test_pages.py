@@ -316,8 +316,8 @@ def test_pages_in_docs_are_up_to_date_with_their_results() -> None:
 FILES = sorted(DOCS.glob("*.json"))
 
 
-def test_every_study_has_a_page() -> None:
-    assert {file.stem for file in FILES} == set(STUDIES)
+def test_every_page_is_of_a_study() -> None:
+    assert {file.stem for file in FILES} <= set(STUDIES)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -363,7 +363,7 @@ def test_kept_results_can_be_drawn(file: Path) -> None:
 def test_kept_values_make_a_page_of_docs_without_training(tmp_path: Path) -> None:
     """The numbers of a page follow from its kept values."""
     given = (tmp_path / "results", DOCS / "results")
-    found = reproduce("bonheme-tableD.5", "paper", device="cuda", results=given, runs=tmp_path / "runs")
-    page = json.loads((DOCS / "bonheme-tableD.5.json").read_text(encoding="utf-8"))
+    found = reproduce("bonheme-table8.1", "paper", device="cuda", results=given, runs=tmp_path / "runs")
+    page = json.loads((DOCS / "bonheme-table8.1.json").read_text(encoding="utf-8"))
     assert json.loads(json.dumps(found.rows())) == page["rows"]
     assert not (tmp_path / "runs").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from itertools import groupby
 from json import loads as read_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -205,8 +206,10 @@ def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     if len(rows) > MAX_SHOWN_ROWS:
         print_line(f"{len(rows) - MAX_SHOWN_ROWS} more rows are in {files['csv']}")
     print_line(f"{found.summary()}.")
-    for one in found.judged():
-        print_line(f"{one.verdict}: {one.claim.says} {one.why}")
+    for why, judged in groupby(found.judged(), key=lambda one: one.why):
+        for one in judged:
+            print_line(f"{one.verdict}: {one.claim.says}")
+        print_line(f"  {why}")
     for note in found.findings.notes:
         print_line(f"note: {note}")
     print_line(f"written: {', '.join(files.values())}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vaescope.studies.claims import Claim
-from vaescope.studies.rules import Alike, AsPublished, Between, Both, Larger, Trend
+from vaescope.studies.rules import Alike, AsPublished, Between, Both, Larger, Steady, Trend
 
 UNSHARED = {"pair": "A and D, 0% shared"}
 CKA, PROCRUSTES = {"measure": "CKA"}, {"measure": "Procrustes"}
@@ -107,6 +107,65 @@ CLASSIFIER = (
             ENCODER,
             {"layers": tuple(f"last layer and {code}" for code in ("mean", "variance", "sampled"))},
             by=("data", "models", "measure"),
+        ),
+    ),
+)
+FIRST, SECOND = _figures("C.2a", "C.3a", "C.4a"), _figures("C.2b", "C.3b", "C.4b")
+LATE, LATER = _figures("C.2c", "C.3c", "C.4c"), _figures("C.2d", "C.3d", "C.4d")
+OBJECTIVES = ("beta-VAE", "beta-TC VAE", "DIP-VAE II")
+WEAKEST = {"beta-VAE": 1, "beta-TC VAE": 1, "DIP-VAE II": 1, "annealed VAE": 75}
+STRONGEST = {"beta-VAE": 8, "beta-TC VAE": 8, "DIP-VAE II": 20, "annealed VAE": 5}
+FIGURE_C_2 = (
+    Claim(
+        "At the first snapshot the encoder is already similar to the trained one, more than the decoder is.",
+        "appendix C.4, figures C.2a, C.3a and C.4a",
+        Larger({**FIRST, **ENCODER}, {**FIRST, **DECODER}, by=("figure", "data", "models")),
+    ),
+    Claim(
+        "The decoder is learned next: its similarity rises at the second snapshot.",
+        "appendix C.4, figures C.2b, C.3b and C.4b",
+        Larger({**SECOND, **DECODER}, {**FIRST, **DECODER}, by=("data", "models")),
+    ),
+    Claim(
+        "Only small refinements of encoder and decoder follow.",
+        "appendix C.4, figures C.2c and d, C.3c and d, C.4c and d",
+        Both(
+            (
+                Alike({**LATE, **ENCODER}, {**LATER, **ENCODER}, by=("data", "models"), within=0.1),
+                Alike({**LATE, **DECODER}, {**LATER, **DECODER}, by=("data", "models"), within=0.1),
+            )
+        ),
+        aside="A change of CKA by 0.1 counts as small.",
+    ),
+)
+FIGURE_C_5 = (
+    Claim(
+        "Models of all objectives and strengths start to converge at the same epoch.",
+        "appendix C.5, figure C.5",
+        Steady({"measure": "epochs to half of the fall"}, within=2, by=("data",)),
+        aside="Measured as the epoch after which half of the loss' fall is done, with two epochs allowed.",
+    ),
+    Claim(
+        "Less regularised models reach lower losses.",
+        "appendix C.5, figure C.5",
+        Both(
+            tuple(
+                Larger(
+                    {"objective": name, "strength": STRONGEST[name], "measure": "last loss"},
+                    {"objective": name, "strength": WEAKEST[name], "measure": "last loss"},
+                    by=("data", "objective"),
+                )
+                for name in WEAKEST
+            )
+        ),
+    ),
+    Claim(
+        "Annealed VAEs take longer to plateau than the others.",
+        "appendix C.5, figure C.5",
+        Larger(
+            {"objective": "annealed VAE", "measure": "epochs to 90% of the fall"},
+            {"objective": OBJECTIVES, "measure": "epochs to 90% of the fall"},
+            by=("data",),
         ),
     ),
 )

@@ -75,12 +75,16 @@ def asked_runs(
     seeds: int = 50,
     steps: int | None = None,
     settings: Mapping[str, object] = PAPER,
+    quick_rows: int = 1,
 ) -> dict[float, list[StudyRun]]:
-    """The runs of each strength, one for each seed; `seeds`, `steps` and `settings` are those of the paper."""
+    """The runs of each strength, one for each seed; `seeds`, `steps` and `settings` are those of the paper.
+
+    `quick_rows` is the number of rows in the history of a quick run.
+    """
     chosen = context.pick(family.quick, family.paper) if strengths is None else tuple(strengths)
     length = steps or context.pick(QUICK_STEPS, PAPER_STEPS)
     # A history costs small nets as much time as their steps.
-    quick = {**QUICK, "steps": length, "log_every": length, "evaluate_every": length}
+    quick = {**QUICK, "steps": length, "log_every": length // quick_rows, "evaluate_every": length}
     sweep = Sweep(
         data,
         context.pick(quick, {**settings, "steps": length}),

@@ -37,6 +37,7 @@ CONV, FULLY = "convolutional", "fully connected"
 CARS, DSPRITES, NORB = thesis.CARS, thesis.DSPRITES, thesis.NORB
 BATCH, RATE, QUICK_RATE = 64, 1e-4, 5e-3  # of the classifier
 CODES = ("mean", "variance", "sampled")
+EPOCH = {CARS: 17_568 // 64, DSPRITES: 737_280 // 64, NORB: 48_600 // 64}  # steps of a pass over all images
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,8 @@ class Heatmap:
 
 
 def _paper() -> tuple[Heatmap, ...]:
-    """Figures 7.2 to 7.10; an epoch is one pass over all images in batches of 64, the last one all 300,000 steps."""
-    early = {CARS: 25 * (17_568 // 64), DSPRITES: 2 * (737_280 // 64), NORB: 10 * (48_600 // 64)}
-    one = {CARS: 17_568 // 64, NORB: 48_600 // 64}
+    """Figures 7.2 to 7.10; the last epoch is all 300,000 steps."""
+    early = {CARS: 25 * EPOCH[CARS], DSPRITES: 2 * EPOCH[DSPRITES], NORB: 10 * EPOCH[NORB]}
     tc = Models(BETA_TC, 2, early[CARS]), Models(BETA_TC, 2)
     objectives = Models(BETA, 1), Models(DIP_II, 1)
     return (
@@ -105,7 +105,7 @@ def _paper() -> tuple[Heatmap, ...]:
         Heatmap("7.10a", FULLY, CARS, *objectives),
         Heatmap("7.2c", CONV, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
         Heatmap("7.4c", CONV, NORB, *objectives),
-        Heatmap("7.8a", FULLY, NORB, Models(ANNEALED, 5, one[NORB]), Models(ANNEALED, 5)),
+        Heatmap("7.8a", FULLY, NORB, Models(ANNEALED, 5, EPOCH[NORB]), Models(ANNEALED, 5)),
         Heatmap("7.8b", FULLY, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
         Heatmap("7.10c", FULLY, NORB, *objectives),
     )
@@ -157,19 +157,22 @@ def sample_sizes(context: StudyContext) -> Findings:
 
 def heatmaps(context: StudyContext) -> Findings:
     """Figures 7.2 to 7.10: layers early and late in training, of two strengths, of two objectives, of two nets."""
-    wanted = context.pick(_quick(), _paper())
-    there = thesis.data_there(context, dict.fromkeys(one.data for one in wanted))
-    asked = [(one, _asked(context, one, wanted)) for one in wanted if one.data in there]
     cells: list[Cell] = []
     charts: list[Matrix] = []
-    for one, values in asked:
-        found = map_of(values[0])
+    for one, found in maps_of(context, context.pick(_quick(), _paper())):
         name = NAMES[one.measure]
         pair = f"{one.rows.title} against {one.columns.title}"
         of = {"figure": one.figure, "net": one.net, "data": TITLES[one.data], "models": pair, "measure": name}
         cells += layer_cells(of, found)
         charts.append(heatmap(f"Figure {one.figure}: {pair}, {one.net} nets on {TITLES[one.data]}", found))
     return Findings(tuple(cells), tuple(charts))
+
+
+def maps_of(context: StudyContext, wanted: Sequence[Heatmap]) -> list[tuple[Heatmap, SimilarityMap]]:
+    """The measured heatmaps of the data that are there; all are asked for before any is read."""
+    there = thesis.data_there(context, dict.fromkeys(one.data for one in wanted))
+    asked = [(one, _asked(context, one, wanted)) for one in wanted if one.data in there]
+    return [(one, map_of(values[0])) for one, values in asked]
 
 
 def _asked(context: StudyContext, one: Heatmap, wanted: Sequence[Heatmap]) -> Values:

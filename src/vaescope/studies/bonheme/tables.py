@@ -1,4 +1,4 @@
-"""How many latents FONDUE finds by data set, gap, objective, start and net (Bonheme, tables 8.1 to 8.8 and D.5)."""
+"""How many latents FONDUE finds by data set, gap, objective, start and net (Bonheme, tables 8.1 to 8.8)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from vaescope.studies.study import Cell, Findings, Shared, Study, cell_rows
 SETS = (SYMSOL, DSPRITES, CELEBA)
 FEW = (SYMSOL, DSPRITES)  # at quick scale, where stand-ins that train faster are searched
 BY_INFORMATION = (TRACE, INFORMATION, SPREAD)
-BISECTED = {TRACE: "BS_FONDUE", INFORMATION: "IB", SPREAD: "IB, spread"}
 STARTS = (5, 19, 22, 39, 74, 94, 116, 145, 180, 182)
 QUICK_STARTS = (1, 3, 6, 8)
 BETAS, LAMBDAS = (0.5, 1, 2, 4), (0.5, 1, 2, 4)
@@ -67,7 +66,6 @@ def _table(
     *,
     names: Sequence[str] = SETS,
     connected: bool = False,
-    bisected: bool = False,
     closing: Callable[[str, Sequence[Found]], list[Cell]] | None = None,
 ) -> Findings:
     """The cells of a table whose rows are questions, and a chart of the numbers of latents against the column `x`."""
@@ -80,7 +78,7 @@ def _table(
         found = search.found()
         for of, question in rows:
             one = found[question]
-            cells += one.cells({**of, "data": subject.label}, one.models(bisected=bisected))
+            cells += one.cells({**of, "data": subject.label}, one.models())
         if closing is not None:
             cells += closing(subject.label, [found[question] for _, question in rows])
         unsure = [answer.seed for one in found.values() for answer in one.answers if not answer.stable]
@@ -95,8 +93,8 @@ def _chart(cells: Sequence[Cell], title: str, sentence: str, x: str) -> Lines:
     return Lines(title, sentence, rows, x, LATENTS, by="data", kind=kind, x_title=x, y_title="latents found")
 
 
-def _by_gap(gaps: Sequence[str], names: Mapping[str, str] = METHODS, start: int | None = None) -> Rows:
-    return [({"method": names[gap]}, SearchQuestion(gap, start=start)) for gap in gaps]
+def _by_gap(gaps: Sequence[str]) -> Rows:
+    return [({"method": METHODS[gap]}, SearchQuestion(gap)) for gap in gaps]
 
 
 def table_8_1(context: StudyContext) -> Findings:
@@ -150,13 +148,6 @@ def table_8_8(context: StudyContext) -> Findings:
     )
     names = context.pick(FEW, SETS)
     return _table(context, _by_gap((TRACE, DIMENSION)), "Latents by dimension", sentence, "method", names=names)
-
-
-def table_d_5(context: StudyContext) -> Findings:
-    """The supervised variants, which bisect a given range (table D.5, Algorithms 7 and 8)."""
-    sentence = "Source: halving the range from 1 to 200 ends where FONDUE does, and trains more models on dSprites."
-    rows, names = _by_gap(BY_INFORMATION, BISECTED, context.pick(4, 100)), context.pick(FEW, SETS)
-    return _table(context, rows, "Latents by bisection", sentence, "method", names=names, bisected=True)
 
 
 def _starts(name: str, number: int, stated: tuple[Claim, ...]) -> Study:
@@ -221,15 +212,5 @@ STUDIES = (
         table_8_8,
         claims=claims.TABLE_8_8,
         shared=(FONDUE,),
-    ),
-    Study(
-        "bonheme-tableD.5",
-        "Bonheme, Table D.5",
-        "Do the supervised variants, which bisect the range from 1 to 200, find the same numbers of latents?",
-        "Ours begin in the middle of the range and share their models with Table 8.1; the epochs are not fixed to "
-        "those of that table, but end as everywhere here.",
-        table_d_5,
-        claims=claims.TABLE_D_5,
-        shared=(FONDUE, BLOCKS),
     ),
 )

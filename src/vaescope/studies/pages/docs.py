@@ -58,7 +58,7 @@ def markdown(plain: JsonTable, drawn: Collection[str] = (), remarks: str = "") -
     said = [] if quick else [_escaped(paragraph) for paragraph in remarks.split("\n\n") if paragraph.strip()]
     parts += ["## Remarks", *said] if said else []
     parts += ["## What the source left open", *_left_open(plain)] if plain["left_open"] or plain["shared"] else []
-    if plain["notes"]:
+    if plain["notes"] and not quick:
         parts += ["## Notes", "\n".join(f"- {_escaped(note)}" for note in plain["notes"])]
     return "\n\n".join(parts) + "\n"
 
