@@ -61,6 +61,14 @@ def test_histograms_survive_a_round_trip() -> None:
     assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
 
 
+def test_what_rows_and_columns_of_a_matrix_are_survives_a_round_trip() -> None:
+    chart = Matrix("Similarity", "High.", np.eye(2), ["a", "b"], ["a", "b"], "CKA", axes=("one", "other"))
+    back = chart_of(json.loads(json.dumps(chart.plain())))
+    assert isinstance(back, Matrix)
+    assert back.axes == ("one", "other")
+    assert "axes" not in Matrix("Similarity", "High.", np.eye(2), ["a", "b"], ["a", "b"], "CKA").plain()
+
+
 def test_names_of_columns_of_pictures_survive_a_round_trip() -> None:
     chart = Pictures("Moves", "Two.", [("a", torch.rand(2, 1, 3, 3))], ["-1", "1"])
     back = chart_of(json.loads(json.dumps(chart.plain())))

@@ -178,6 +178,18 @@ def test_a_row_of_something_else_is_not_in_the_chart(other: dict[str, Any]) -> N
     assert published_points(lines(by="data"), [other]) == []
 
 
+def test_a_published_value_without_ours_is_shown_next_to_those_of_its_kind() -> None:
+    rows = [row(20.0, 22.0, data="digits", beta=2), row(None, 9.0, data="digits", beta=8)]
+    others = [row(None, 9.0, data="celeba", beta=2), row(None, 9.0, data="digits", beta=8, measure="score")]
+    found = published_points(lines(by="data"), rows + others)
+    assert [(point["data"], point["beta"], point["loss"]) for point in found] == [
+        ("digits", 2, 22.0),
+        ("digits", 8, 9.0),
+    ]
+    figure = drawn(lines(by="data", kind="bars"), found)
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8"]
+
+
 def test_a_value_without_a_place_stands_where_its_number_is_found_once() -> None:
     rows = [row(20.0, 22.0, data="digits", measure="loss")]
     assert [point["beta"] for point in published_points(lines(by="data"), rows)] == [2]
@@ -270,8 +282,10 @@ def test_many_dense_lines_have_a_panel_each_with_one_scale() -> None:
 
 
 def test_cells_of_a_matrix_have_their_numbers_with_the_first_row_on_top() -> None:
-    chart = Matrix("Similarity", "High.", np.array([[1.0, 0.25], [np.nan, 0.5]]), ["a", "b"], ["c", "d"], "CKA")
+    matrix = np.array([[1.0, 0.25], [np.nan, 0.5]])
+    chart = Matrix("Similarity", "High.", matrix, ["a", "b"], ["c", "d"], "CKA", axes=("one model", "other"))
     axes = drawn(chart).axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("one model", "other")
     assert {(text.get_position(), text.get_text()) for text in axes.texts} == {
         ((0.5, 0.5), "1.00"),
         ((1.5, 0.5), "0.25"),

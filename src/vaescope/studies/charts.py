@@ -17,7 +17,7 @@ from vaescope.errors import DataError
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
 
-OPTIONAL = {"marks", "columns"}  # fields that are not kept where they are empty
+OPTIONAL = {"marks", "columns", "axes"}  # fields that are not kept where they are empty
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class Matrix:
-    """One cell for each row and column, light for 0 and dark for `largest`."""
+    """One cell for each row and column, light for 0 and dark for `largest`.
+
+    `axes` say what the rows and what the columns are, if their names do not.
+    """
 
     title: str
     sentence: str
@@ -60,11 +63,13 @@ class Matrix:
     columns: Sequence[str]
     of: str
     largest: float | None = 1.0
+    axes: Sequence[str] = ()
 
     def plain(self) -> JsonTable:
         """For machines."""
         table = {"rows": list(self.rows), "columns": list(self.columns), "matrix": np.asarray(self.matrix).tolist()}
-        written: JsonTable = without_infinities({"chart": "matrix", **_fields(self), **table})
+        axes = {"axes": list(self.axes)} if self.axes else {}
+        written: JsonTable = without_infinities({"chart": "matrix", **_fields(self), **table, **axes})
         return written
 
 
@@ -121,7 +126,8 @@ def chart_of(table: JsonTable) -> Chart:
     if kind == "lines":
         return Lines(**{**own, "marks": tuple(own.get("marks", ()))})
     if kind == "matrix":
-        return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64)})
+        axes = tuple(own.get("axes", ()))
+        return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64), "axes": axes})
     if kind == "histograms":
         groups = {name: (group["edges"], group["counts"]) for name, group in own["groups"].items()}
         return Histograms(**{**own, "groups": groups})

@@ -266,7 +266,8 @@ def similarity(context: StudyContext) -> Findings:
                 f"Linear CKA of the {rows} of each beta (rows) with the {columns} of each beta (columns), over pairs "
                 "of seeds."
             )
-            charts.append(Matrix(title, sentence, compared.matrix, compared.rows, compared.columns, "CKA"))
+            axes = (f"beta of the {rows}", f"beta of the {columns}")
+            charts.append(Matrix(title, sentence, compared.matrix, compared.rows, compared.columns, "CKA", axes=axes))
             if compared.constant:
                 constant = ", ".join(compared.constant)
                 context.note(f"{task.title}, {models}, {layer}: constant over items at beta {constant}.")

@@ -139,7 +139,8 @@ def figure5(context: StudyContext) -> Findings:
         title = f"Mean magnitude of latents by class, {prior}, {subject.title}"
         sentence = f"alpha {alpha:g}, beta 1, the first seed; each latent over its standard deviation."
         largest = float(magnitudes.max())
-        charts.append(Matrix(title, sentence, magnitudes.T, names, latents, "magnitude", largest))
+        axes = ("class", "latent")
+        charts.append(Matrix(title, sentence, magnitudes.T, names, latents, "magnitude", largest, axes))
     title = f"Items moved along the latent that they use most, {first}, {subject.title}"
     sentence = "From the item's own value z on the left to z + sign(z) on the right, all other latents held."
     strips = [(f"class {names[one['class']]}, latent {one['latent']}", images(one["items"])) for one in moved[0]]

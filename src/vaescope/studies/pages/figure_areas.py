@@ -13,7 +13,7 @@ import numpy as np
 
 from vaescope.reporting import style
 from vaescope.studies.charts import Histograms, Matrix, Pictures
-from vaescope.studies.pages.figure_layout import FULL_WIDTH, LETTER, ROUND_STEPS, Sheet, laid_out, set_grid
+from vaescope.studies.pages.figure_layout import FULL_WIDTH, LETTER, ROUND_STEPS, TITLE, Sheet, laid_out, set_grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +42,7 @@ def draw_matrix(chart: Matrix) -> Figure:
     cell, upright = CELL if numbered else SMALL_CELL, max(map(len, columns)) > MAX_LEVEL_LETTERS
     beside = LETTER * max(map(len, rows)) + BAR + AROUND
     below = (LETTER * max(map(len, columns)) if upright else 0.2) + AROUND
+    beside, below = beside + TITLE * bool(chart.axes), below + TITLE * bool(chart.axes)
     size = (beside + max(cell * len(columns), 1.5), below + max(cell * len(rows), 1.2))
     largest = chart.largest if chart.largest is not None else float(np.nanmax(values, initial=0.0))
     figure = Figure(size)
@@ -54,6 +55,9 @@ def draw_matrix(chart: Matrix) -> Figure:
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+    if chart.axes:
+        axes.set_ylabel(chart.axes[0])
+        axes.set_xlabel(chart.axes[1])
     for (row, column), value in np.ndenumerate(values) if numbered else ():
         if np.isfinite(value):
             text = axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", fontsize=7.5)

@@ -57,15 +57,18 @@ def draw_lines(chart: Lines, published: Sequence[Row] = ()) -> Figure:
     names += marks + ([PUBLISHED] if theirs else [])
     panels = grouped(rows, chart.panel)
     is_category = chart.kind == "bars" or not all(downsample.is_finite(row[chart.x]) for row in rows)
+    others = grouped(theirs, chart.panel)
     sheet = Sheet(
         [group_name(chart.panel, value) if chart.panel else "" for value in panels],
         _with_ours(names, looks),
-        categories=[_categories(chart, own) for own in panels.values()] if is_category else (),
+        categories=[_categories(chart, [*own, *others.get(panel, [])]) for panel, own in panels.items()]
+        if is_category
+        else (),
         breadth=BAR_INCHES * len(looks),
     )
     for axes, (panel, own) in zip(sheet.panels, panels.items(), strict=True):
-        their_own = grouped(theirs, chart.panel).get(panel, [])
-        drawn = _Panel(chart, sheet, axes, looks, own, is_category, bool(theirs))
+        their_own = others.get(panel, [])
+        drawn = _Panel(chart, sheet, axes, looks, own, their_own, is_category, bool(theirs))
         for group, members in grouped(own, chart.by).items():
             drawn.ours(group, members)
         for group, members in grouped(their_own, chart.by).items():
@@ -91,12 +94,13 @@ class _Panel:
         axes: Axes,
         looks: dict[Any, Look],
         rows: Sequence[Row],
+        published: Sequence[Row],
         is_category: bool,
         compared: bool,
     ) -> None:
         self.chart, self.sheet, self.axes, self.looks, self.rows = chart, sheet, axes, looks, rows
         self.is_category = is_category
-        self.names = _categories(chart, rows) if is_category else []
+        self.names = _categories(chart, [*rows, *published]) if is_category else []
         self.groups = [group for group in looks if group in grouped(rows, chart.by)]
         self.bar = BARS_WIDTH / len(self.groups)
         self.aside = ASIDE * self.bar if compared else 0.0

@@ -137,7 +137,9 @@ def _matrix(chart: Matrix) -> Plot:
         for column, value in zip(chart.columns, values, strict=True)
     ]
     rows, columns = list(map(str, chart.rows)), list(map(str, chart.columns))
-    figure = heatmaps.heatmap(matrix, rows, columns, of=chart.of, largest=chart.largest) if cells else _empty_figure()
+    of_rows, of_columns = chart.axes or ("", "")
+    options: JsonTable = {"of": chart.of, "largest": chart.largest, "axes": (of_columns, of_rows)}
+    figure = heatmaps.heatmap(matrix, rows, columns, **options) if cells else _empty_figure()
     return Plot(chart.title, chart.sentence, figure, cells)
 
 
