@@ -62,14 +62,24 @@ def elbo(
 
     Twice this, without the constants, is eq. 4.5 and, with beta, 4.22.
     """
+    trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
+    rate = trace + mean.square().sum(-1) - torch.logdet(covariance) - loadings.shape[1]
+    return expected_log_likelihood(x, loadings, offset, gamma, mean, covariance) - 0.5 * beta * rate
+
+
+def expected_log_likelihood(
+    x: Items,
+    loadings: Loadings,
+    offset: Offset,
+    gamma: Scalar,
+    mean: Codes,
+    covariance: Float[Tensor, "*#batch latents latents"],
+) -> PerItem:
+    """E log p(x|z) of each example for any Gaussian posterior, in nats, with every constant (eq. 4.4; 5.2)."""
     gamma = _like(gamma, x)
-    dimensions, latents = loadings.shape
     error = (x - offset - mean @ loadings.T).square().sum(-1)
     spread = ((loadings @ covariance) * loadings).sum((-2, -1))
-    distortion = dimensions * (LOG_TWO_PI + gamma.log()) + (error + spread) / gamma
-    trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
-    rate = trace + mean.square().sum(-1) - torch.logdet(covariance) - latents
-    return -0.5 * (distortion + beta * rate)
+    return -0.5 * (len(loadings) * (LOG_TWO_PI + gamma.log()) + (error + spread) / gamma)
 
 
 def full_objective(x: Items, loadings: Loadings, offset: Offset, gamma: Scalar, beta: Scalar = 1.0) -> PerItem:
