@@ -12,7 +12,6 @@ from torch.distributions import MultivariateNormal
 from vaescope.models import Architecture
 from vaescope.numerics import linear_identifiable as identifiable
 
-
 GAMMA = 0.05
 # The variances of the data along four orthogonal directions under each of two conditions.
 SPECTRA = torch.tensor([[4.0, 1.0, 0.04, 0.03], [1.0, 3.0, 0.04, 0.03]], dtype=torch.float64)
