@@ -5,6 +5,7 @@ W is `loadings` (dimensions x latents), b is `offset`. With beta, beta * gamma t
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import torch
@@ -153,6 +154,17 @@ def cheapest_noise_cost(loadings: Loadings, precision: Scalar) -> Float[Tensor, 
     sum of the -log(variance) / 2, instead of twice that, as in eq. 23.
     """
     return noise_cost(loadings, cheapest_variance(loadings, precision))
+
+
+def least_log_noise_cost(spectra: Float[Tensor, "items latents"], precision: Scalar) -> Float[Tensor, ""]:
+    """The minimum over rotations of the codes of the sum over items of log `noise_cost` (Rolinek, eq. 18, theorem 2).
+
+    Each item has its own linear decoder, whose squared singular values `spectra` holds, its own rotation and its own
+    variances; the -log of all variances together sum to `precision` (eq. 19). Only this sum matters, not how the items
+    share it. Every minimum has decoders with orthogonal columns.
+    """
+    latents = spectra.shape[1]
+    return (math.log(latents) + spectra.log().mean(1)).sum() - precision / latents
 
 
 def _precision(loadings: Tensor, gamma: Scalar, beta: Scalar) -> Tensor:
