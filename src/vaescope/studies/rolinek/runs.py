@@ -80,7 +80,9 @@ class ComparedSet:
         """The same task with Bernoulli pixels in place of the squared error."""
         return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
 
-    def in_regime(self, context: StudyContext, sizes: Mapping[str, int]) -> dict[str, list[StudyRun]]:
+    def in_regime(
+        self, context: StudyContext, sizes: Mapping[str, int], **settings: object
+    ) -> dict[str, list[StudyRun]]:
         """The runs of the study of the regime, one for each seed, by what each number of latents is called."""
         latents, seeds = list(sizes.values()), context.seed_list(*SEEDS)
         grid: dict[str, Sequence[object]] = {
@@ -88,7 +90,7 @@ class ComparedSet:
             "latents": latents,
             "seed": seeds,
         }
-        return grouped(sizes, context.runs(self.sweep(grid)))
+        return grouped(sizes, context.runs(self.sweep(grid, **settings)))
 
     def scores(self, context: StudyContext) -> Measurement:
         """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1), of held-out items."""
