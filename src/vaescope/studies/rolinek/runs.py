@@ -73,7 +73,7 @@ class ComparedSet:
             betas = [1.0 if model == VAE else self.beta for model in models]
             if models:
                 grid: dict[str, Sequence[object]] = {"objective.beta": betas, "seed": context.seed_list(*SEEDS)}
-                found |= grouped(models, context.runs(self.sweep(grid, **settings)))
+                found |= grouped(models, context.runs(self.sweep(grid, None, **settings)))
         return {model: found[model] for model in self.models}
 
     def with_bernoulli(self) -> ComparedSet:
@@ -90,7 +90,7 @@ class ComparedSet:
             "latents": latents,
             "seed": seeds,
         }
-        return grouped(sizes, context.runs(self.sweep(grid, **settings)))
+        return grouped(sizes, context.runs(self.sweep(grid, None, **settings)))
 
     def scores(self, context: StudyContext) -> Measurement:
         """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1), of held-out items."""
