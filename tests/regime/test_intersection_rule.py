@@ -46,6 +46,12 @@ def test_types_are_the_intersections_over_examples(seed: int, items: int) -> Non
     assert len(found.passive) + len(found.active) + len(found.mixed) == 6
 
 
+def test_a_latent_that_is_neither_active_nor_passive_is_in_no_set_of_the_definition_and_mixed_here() -> None:
+    mean, variance = np.zeros((4, 1)), np.full((4, 1), 0.5)
+    assert sets_of_an_example(mean[0], variance[0]) == (set(), set())
+    assert variable_types((mean, variance), rule="intersection").types == ("mixed",)
+
+
 def test_one_example_makes_a_latent_mixed_that_the_default_calls_active() -> None:
     mean, variance = np.random.default_rng(0).standard_normal((1000, 2)), np.full((1000, 2), 0.02)
     mean[7, 0], variance[7, 0] = 0, 1
