@@ -118,7 +118,7 @@ def test_each_closed_form_maximises_the_elbo_for_the_other_parameters(seed: int,
         "mean": identifiable.posterior_mean(x, loadings, offset, gamma, prior_mean, prior_variance),
         "variance": identifiable.posterior_variance(loadings, gamma, prior_variance),
         "prior_mean": mean,
-        "prior_variance": identifiable.prior_variance(mean, variance, prior_mean),
+        "prior_variance": identifiable.optimal_prior_variance(mean, variance, prior_mean),
     }
     for name, value in best.items():
         at = value.clone().requires_grad_()
@@ -138,7 +138,7 @@ def test_examples_with_the_same_condition_share_the_average_of_their_priors(seed
     x, loadings, offset = case(seed)
     mean, variance, _, _ = codes(seed)
     shared_mean = mean.mean(0).requires_grad_()
-    shared_variance = identifiable.prior_variance(mean, variance, mean.mean(0)).mean(0).requires_grad_()
+    shared_variance = identifiable.optimal_prior_variance(mean, variance, mean.mean(0)).mean(0).requires_grad_()
     value = identifiable.elbo(x, loadings, offset, gamma, mean, variance, shared_mean, shared_variance).sum()
     for gradient in torch.autograd.grad(value, (shared_mean, shared_variance)):
         torch.testing.assert_close(gradient, torch.zeros_like(gradient), atol=1e-9, rtol=0)
@@ -197,12 +197,12 @@ def test_the_stationary_variance_solves_equations_5_12_and_5_13_together(seed: i
     x, loadings, offset = case(seed)
     mean, zeros = codes(seed)[0], torch.zeros(ITEMS, LATENTS, dtype=torch.float64)
     variance = identifiable.stationary_variance(mean, loadings, gamma)
-    prior = identifiable.prior_variance(mean, variance, zeros)
+    prior = identifiable.optimal_prior_variance(mean, variance, zeros)
     torch.testing.assert_close(variance, identifiable.posterior_variance(loadings, gamma, prior))
     best = identifiable.elbo(x, loadings, offset, gamma, mean, variance, zeros, prior)
     torch.testing.assert_close(identifiable.reduced_elbo(x, loadings, offset, gamma, mean), best)
     change = torch.exp(0.2 * draw(ITEMS, LATENTS, seed=seed + 8))
-    other = identifiable.prior_variance(mean, variance * change, zeros)
+    other = identifiable.optimal_prior_variance(mean, variance * change, zeros)
     assert (identifiable.elbo(x, loadings, offset, gamma, mean, variance * change, zeros, other) < best).all()
 
 
@@ -237,7 +237,7 @@ def test_proposition_5_2_1_in_an_active_latent_the_noise_vanishes_and_the_prior_
     for gamma in (1e-2, 1e-4, 1e-6):
         variance = identifiable.stationary_variance(mean, loadings, gamma)
         assert (variance <= gamma / loadings.square().sum(0) * (1 + 1e-12)).all()
-        prior = identifiable.prior_variance(mean, variance, torch.zeros_like(mean))
+        prior = identifiable.optimal_prior_variance(mean, variance, torch.zeros_like(mean))
         bound = gamma / (loadings.square().sum(0) * mean.square())
         assert (prior / mean.square() - 1 <= bound + 1e-12).all()
 
@@ -299,7 +299,7 @@ def test_for_orthogonal_columns_the_elbo_is_the_likelihood_and_the_prior_is_thre
     seed: int, gamma: float
 ) -> None:
     x, loadings, offset = orthogonal_case(seed)
-    prior = identifiable.best_prior_variance(identifiable.second_moment(x, loadings, offset), loadings, gamma)
+    prior = identifiable.thresholded_prior_variance(identifiable.second_moment(x, loadings, offset), loadings, gamma)
     marginal = loadings * prior.clamp(min=SMALLEST).unsqueeze(1) @ loadings.T + gamma * torch.eye(DIMENSIONS).double()
     best = MultivariateNormal(offset, marginal).log_prob(x)
     used = prior.clamp(min=SMALLEST)

@@ -66,7 +66,7 @@ def test_a_trained_linear_ivae_has_the_thresholded_priors_of_the_closed_form() -
     zeros = torch.zeros(4, dtype=torch.float64)
     moments = identifiable.second_moment(x, directions, zeros).unflatten(0, (2, -1)).mean(1)
     torch.testing.assert_close(moments, SPECTRA)
-    best_prior = identifiable.best_prior_variance(moments, directions, GAMMA)
+    best_prior = identifiable.thresholded_prior_variance(moments, directions, GAMMA)
     marginals = directions * best_prior.unsqueeze(1) @ directions.T + GAMMA * torch.eye(4, dtype=torch.float64)
     by_condition = zip(marginals, x.unflatten(0, (2, -1)), strict=True)
     best = float(

@@ -49,7 +49,7 @@ def posterior_mean(
     return solved.squeeze(-1)
 
 
-def prior_variance(mean: Codes, variance: Codes, prior_mean: Codes) -> Codes:
+def optimal_prior_variance(mean: Codes, variance: Codes, prior_mean: Codes) -> Codes:
     """The optimal prior variance for the posterior of one example: variance + (mean - prior mean)^2 (eq. 5.5, 5.12).
 
     The optimal prior mean is the posterior mean (eq. 5.4), and the prior variance then is the posterior's (eq. 5.6).
@@ -71,9 +71,10 @@ def stationary_variance(mean: Codes, loadings: Loadings, gamma: Scalar) -> Codes
 def latent_price(mean: Codes, loadings: Loadings, gamma: Scalar) -> Codes:
     """What each latent takes from the ELBO, in nats, if its variance and the prior of mean 0 are optimal (eq. 5.15).
 
-    Half of log((variance_j + mean_j^2) |w_j|^2 / gamma + 1), the divergence, and of mean_j^2 / (mean_j^2 + variance_j),
-    the noise, at `stationary_variance`. It is 0 for a latent with a mean of 0 or a column of zeros, and positive for
-    any other (theorem 5.2.2). Near 0 it is |mean_j| |w_j| / sqrt(gamma), so that small means become 0, as in the lasso.
+    Half of log((variance_j + mean_j^2) |w_j|^2 / gamma + 1) is the divergence, and half of
+    mean_j^2 / (mean_j^2 + variance_j) what the noise costs the reconstruction, both at `stationary_variance`. The sum
+    is 0 for a latent with a mean of 0 or a column of zeros, and positive for any other (theorem 5.2.2). For a small
+    mean it is |mean_j| |w_j| / sqrt(gamma), so that small means become 0, as in the lasso.
     """
     signal = _signal(mean, loadings, gamma)
     share = _noise_share(signal)
@@ -109,7 +110,7 @@ def learned_mean_supremum(x: Items, loadings: Loadings, offset: Offset, gamma: S
     return linear.expected_log_likelihood(x, loadings, offset, gamma, mean, no_noise)
 
 
-def best_prior_variance(
+def thresholded_prior_variance(
     second_moment: Float[Tensor, "*conditions latents"], loadings: Loadings, gamma: Scalar
 ) -> Float[Tensor, "*conditions latents"]:
     """The optimal variance of a prior of mean 0, if the columns of W are orthogonal: max(t_j - gamma, 0) / |w_j|^2.
