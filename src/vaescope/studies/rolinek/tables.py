@@ -61,6 +61,8 @@ def table1(context: StudyContext) -> Findings:
         for task, words in variants:
             sizes = {f"{OWN}{words}": one.latents, f"beta-VAE ({most}){words}": most}
             runs |= task.in_regime(context, sizes)
+        if most < TABLE_1_LATENTS and not context.is_quick:
+            runs |= one.in_regime(context, {MANY: TABLE_1_LATENTS}, overcomplete=True)
         asked.append((one.label, most, context.measured_by(runs, DELTA_KL)))
     cells: list[Cell] = []
     curves: list[JsonTable] = []
@@ -69,9 +71,8 @@ def table1(context: StudyContext) -> Findings:
             shares = [share_in_regime(value) for value in values.finished]
             cells.append(Cell.over({"data": label, "model": model}, shares, values.diverged))
             curves += _curve(label, model, values.finished)
-        if most < TABLE_1_LATENTS:
-            reason = f"a model may not have more latents than the data have dimensions, which is {most}"
-            cells.append(Cell({"data": label, "model": MANY}, None, None, 0, f"not trained: {reason}"))
+        if most < TABLE_1_LATENTS and context.is_quick:
+            cells.append(Cell({"data": label, "model": MANY}, None, None, 0, "trained at paper scale alone"))
     title = "Relative error of the regime's KL during training"
     sentence = "Source: after the beginning the KL of active latents without their variances is nearly all of it."
     x, y = "share of training", "Delta_KL"
@@ -204,8 +205,8 @@ STUDIES = (
         "rolinek-table1",
         "Rolinek et al., Table 1",
         "For how much of training is the polarised regime a good approximation, the KL within 3%?",
-        "The 10 latents of the second column are more than the 3 and 6 dimensions of the synthetic sets, "
-        "which we do not allow: as many latents as dimensions are trained instead, under their own name. Quick has "
+        "The 10 latents of the second column are more than the 3 and 6 dimensions of the synthetic sets; "
+        "models with as many latents as dimensions are trained next to them, under their own name. Quick has "
         "smaller weights of the rate than Table 2's, since short training is in the regime only with those.",
         table1,
         claims=claims.TABLE_1,
