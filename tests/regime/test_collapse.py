@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vaescope.errors import ConfigurationError, DataError, VaescopeError
-from vaescope.regime.collapse import collapse, delta_kl, point_of_total_collapse, rate_distortion, share_below
+from vaescope.regime.collapse import (
+    collapse,
+    delta_kl,
+    point_of_total_collapse,
+    rate_distortion,
+    settled_after,
+    share_below,
+)
 from vaescope.regime.information import mutual_information_bound
 from vaescope.regime.statistics import LatentStatistics
 
@@ -222,6 +231,31 @@ def test_the_share_below_starts_after_the_last_value_above(values: list[float], 
     assert share_below(np.array(values), np.array([500, 1000, 1500, 2000])) == wanted
 
 
+@pytest.mark.parametrize(
+    ("values", "within", "wanted"),
+    [
+        ([110, 60, 20, 9, 10], 0.1, 20),  # a fall of 100: within 10 of the end from step 30
+        ([110, 60, 21, 9, 10], 0.1, 30),
+        ([110, 60, 21, 9, 10], 0.5, 10),
+        ([110, 9, 21, 9, 10], 0.1, 30),  # it settled once, and left again
+        ([10, 60, 110, 110, 110], 0.1, 20),  # a rise settles as a fall does
+        ([5, 5, 5, 5, 5], 0.1, 0),
+    ],
+)
+def test_values_settle_where_they_no_longer_leave_the_neighbourhood_of_the_last(
+    values: list[float], within: float, wanted: int
+) -> None:
+    assert settled_after(values, [10, 20, 30, 40, 50], within) == wanted
+
+
+@given(st.lists(st.integers(-999, 999), min_size=2, max_size=9), st.sampled_from([0.0625, 0.25, 1]))
+def test_settling_depends_on_neither_unit_nor_origin(values: list[int], within: float) -> None:
+    steps = list(range(1, len(values) + 1))
+    found = settled_after(values, steps, within)
+    assert settled_after([4 * value + 3 for value in values], steps, within) == found
+    assert found <= settled_after(values, steps, within / 2) < steps[-1]
+
+
 GOOD = np.full((4, 2), 0.5)
 ZERO = np.zeros((4, 2))
 BAD: list[tuple[Any, tuple[Any, ...], str]] = [
@@ -245,6 +279,9 @@ BAD: list[tuple[Any, tuple[Any, ...], str]] = [
     (share_below, ([0.1, 0.1], [2, 1]), "steps must increase"),
     (share_below, ([0.1], [0]), "end above 0, got 0 to 0"),
     (share_below, ([float("nan")], [1]), "finite.* got nan"),
+    (settled_after, ([0.1], [1, 2]), "length.* got 1 and 2"),
+    (settled_after, ([float("inf"), 1], [1, 2]), "finite.* got inf"),
+    (settled_after, ([2, 1], [1, 2], 0), "within .*above 0"),
 ]
 
 

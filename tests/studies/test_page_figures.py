@@ -28,9 +28,10 @@ from vaescope.studies.pages.docs import FIGURES, draw_figures, main, pages
 from vaescope.studies.pages.figure_layout import STYLE
 from vaescope.studies.pages.figures import alt_text, draw, figure_names, figures, published_of, write_figures
 from vaescope.studies.pages.published_marks import published_points
+from vaescope.studies.pages.verdicts import is_quick
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
-FILES = sorted(DOCS.glob("*.json"))
+FILES = [file for file in sorted(DOCS.glob("*.json")) if not is_quick(json.loads(file.read_text(encoding="utf-8")))]
 MAX_BYTES = 300_000  # of one figure
 PINS = (Path(__file__).parents[2] / "constraints.txt").read_text(encoding="utf-8").split()
 IS_PINNED = f"matplotlib=={matplotlib.__version__}" in PINS
@@ -73,7 +74,11 @@ def data_lines(figure: Figure, panel: int = 0) -> list[Any]:
     return [one for one in figure.axes[panel].lines if one.get_marker() not in ("_", "|")]
 
 
-# The kept figures
+# What a page needs besides the charts.
+WORDS = dict.fromkeys(("source", "question", "left_open", "scale_words", "summary"), "")
+EMPTY: dict[str, Any] = {name: [] for name in ("shared", "made_by", "claims", "notes")}
+
+# The kept figures, of all studies but quick stand-ins
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -134,7 +139,7 @@ def test_an_unknown_kind_of_file_is_refused() -> None:
 
 
 def test_figures_of_a_folder_are_drawn_and_old_ones_removed(tmp_path: Path) -> None:
-    whole = {"source": "", "question": "", "left_open": "", "made_by": [], "summary": "", "notes": []}
+    whole = {**WORDS, **EMPTY}
     (tmp_path / "some-figure1.json").write_text(json.dumps({**study(lines(panel="data")), **whole}))
     (tmp_path / FIGURES).mkdir()
     (tmp_path / FIGURES / "some-figure1-2.svg").write_text("")
@@ -146,7 +151,7 @@ def test_figures_of_a_folder_are_drawn_and_old_ones_removed(tmp_path: Path) -> N
 def test_without_matplotlib_pages_are_made_and_one_sentence_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = {"source": "", "question": "", "left_open": "", "made_by": [], "summary": "", "notes": []}
+    whole = {**WORDS, **EMPTY}
     (tmp_path / "some-figure1.json").write_text(json.dumps({**study(lines()), **whole}))
     monkeypatch.setattr("vaescope.studies.pages.figures.find_spec", lambda _: None)
     monkeypatch.setattr("sys.argv", ["docs", str(tmp_path)])

@@ -10,6 +10,7 @@ from vaescope.regime.collapse import (
     delta_kl,
     point_of_total_collapse,
     rate_distortion,
+    settled_after,
     share_below,
 )
 from vaescope.regime.downstream import Downstream, downstream
@@ -50,6 +51,7 @@ __all__ = [
     "point_of_total_collapse",
     "rate_by_position",
     "rate_distortion",
+    "settled_after",
     "share_below",
     "variable_types",
 ]

@@ -228,14 +228,37 @@ def share_below(values: Sequence[float], steps: Sequence[int], threshold: float 
         steps: The training step of each measurement, increasing; training ends with the last.
         threshold: The bound on the values.
     """
+    _check_steps(values, steps)
+    numbers = [finite_number("a value", value) for value in values]
+    last = max((step for step, number in zip(steps, numbers, strict=True) if number >= threshold), default=0)
+    return float((steps[-1] - last) / steps[-1])
+
+
+def settled_after(values: Sequence[float], steps: Sequence[int], within: float = 0.1) -> int:
+    """The step after which values stay near their last one, compared with how far they came from the first one.
+
+    It is the step of the last measurement that is further from the last value than `within` times the distance between
+    the first and the last value; 0 if none is.
+
+    Args:
+        values: Measurements, such as the loss.
+        steps: The training step of each measurement, increasing.
+        within: Share of the distance, above 0: 0.1 finds the end of 90% of a fall, 0.5 that of its half.
+    """
+    share = finite_number("within", within, above=0)
+    _check_steps(values, steps)
+    numbers = [finite_number("a value", value) for value in values]
+    bound = share * abs(numbers[0] - numbers[-1])
+    far = (int(step) for step, number in zip(steps, numbers, strict=True) if abs(number - numbers[-1]) > bound)
+    return max(far, default=0)
+
+
+def _check_steps(values: Sequence[float], steps: Sequence[int]) -> None:
     if not len(values) == len(steps) > 0:
         raise DataError(f"values and steps must be of one length, at least 1, got {len(values)} and {len(steps)}.")
     increasing = all(before < after for before, after in pairwise(steps))
     if not increasing or steps[0] < 0 or steps[-1] <= 0:
         raise DataError(f"steps must increase from 0 or more and end above 0, got {steps[0]} to {steps[-1]}.")
-    numbers = [finite_number("a value", value) for value in values]
-    last = max((step for step, number in zip(steps, numbers, strict=True) if number >= threshold), default=0)
-    return float((steps[-1] - last) / steps[-1])
 
 
 def _average(name: str, values: ArrayLike) -> float:

@@ -6,6 +6,7 @@ from vaescope.similarity.matching import LatentMatching, LatentPair, match_laten
 from vaescope.similarity.measures import procrustes, pwcca, rsa, svcca
 from vaescope.similarity.pairs import CKA, PROCRUSTES, all_pairs
 from vaescope.similarity.sample_size import SampleSizeStudy, sample_size_study
+from vaescope.similarity.structure import structure_preservation
 from vaescope.similarity.theory import Conservation, conservation
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "rbf_cka",
     "rsa",
     "sample_size_study",
+    "structure_preservation",
     "svcca",
 ]

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from quick import ALONE, found_once
 
-from vaescope.studies.bonheme import dimensions, elbows, tables
+from vaescope.studies.bonheme import bisection, dimensions, elbows, tables
 from vaescope.studies.context import StudySettings
 from vaescope.studies.pages.plots import plots_and_pictures
 from vaescope.studies.running import find
 from vaescope.studies.study import Cell, Findings
 
-STUDIES = {study.name: study for study in (*dimensions.STUDIES, *tables.STUDIES, *elbows.STUDIES)}
+PARTS = (dimensions, tables, bisection, elbows)
+STUDIES = {study.name: study for part in PARTS for study in part.STUDIES}
 ALL = json.loads(files("vaescope.studies.published").joinpath("bonheme.json").read_text(encoding="utf-8"))
 PUBLISHED = {part: told for part, told in ALL.items() if part.startswith(("figure8", "table8", "tableD"))}
 REPEATED = ["bonheme-table8.1", "bonheme-figure8.5-8.8"]
@@ -103,6 +104,31 @@ def test_mean_and_sampled_codes_differ_where_latents_are_passive(found: Findings
         }
         assert gaps[8] > gaps[2] + 1
         assert values(found, figure="8.10", data=label, of="active", latents=8)[0] < 8
+
+
+@pytest.mark.parametrize("found", ["bonheme-figure8.12"], indirect=True)
+def test_fondue_by_dimension_ends_next_to_the_elbow_of_three_dimensions(found: Findings) -> None:
+    gaussian = {"data": "Gaussian of 3", "measure": "latents"}
+    assert values(found, **gaussian, latents="elbow") == [3]
+    assert abs(values(found, **gaussian, latents="FONDUE_IDE")[0] - 3) <= 1
+    marks = {mark["mark"] for mark in found.charts[0].plain()["marks"]}
+    assert marks == {"FONDUE", "FONDUE_IDE"}
+
+
+@pytest.mark.parametrize("found", ["bonheme-equationD.1"], indirect=True)
+def test_the_structure_of_three_dimensions_is_preserved_from_three_latents(found: Findings) -> None:
+    assert values(found, data="Gaussian of 3", latents="elbow of the SPI") == [3]
+    index = values(found, data="Gaussian of 3", measure="SPI")
+    assert min(index[0], index[1]) > 1.5 * max(index[2:])
+
+
+@pytest.mark.parametrize("found", ["bonheme-tableD.5"], indirect=True)
+def test_bisection_finds_three_dimensions_model_by_model(found: Findings) -> None:
+    assert values(found, measure="latents") == [3, 3]
+    assert values(found, measure="models") == [3, 3]
+    assert all(minutes > 0 for minutes in values(found, measure="minutes"))
+    path = [row["latents"] for row in found.charts[1].plain()["rows"] if row["method"] == "BS_FONDUE"]
+    assert path == [4, 2, 3]
 
 
 @pytest.mark.parametrize("found", REPEATED, indirect=True, ids=REPEATED)

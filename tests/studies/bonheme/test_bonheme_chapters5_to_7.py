@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from quick import Quick
 
-from vaescope.studies.bonheme import correlation, settings, signatures, similarity, types
+from vaescope.studies.bonheme import correlation, epochs, settings, signatures, similarity, types
 from vaescope.studies.bonheme.correlation import Snapshots
 from vaescope.studies.context import StudyContext, StudyRun, StudySettings
 from vaescope.studies.published import published_cells
@@ -18,7 +18,7 @@ from vaescope.studies.study import Study
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.specification import Sweep
 
-ALL = {study.name: study for part in (signatures, types, correlation, similarity) for study in part.STUDIES}
+ALL = {study.name: study for part in (signatures, types, correlation, similarity, epochs) for study in part.STUDIES}
 LONG = ("bonheme-chapter5", "bonheme-figure6.5")
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in ALL]
 
@@ -126,6 +126,31 @@ def test_cka_needs_fewer_items_than_procrustes_where_nothing_is_shared(quick: Qu
 def test_the_encoder_is_learned_before_the_decoder(quick: Quick) -> None:
     study = "bonheme-figure7.2-7.10"
     assert quick.value(study, figure="7.8", layers="encoder") > quick.value(study, figure="7.8", layers="decoder") + 0.2
+
+
+def test_the_decoder_catches_up_with_the_encoder_during_training(quick: Quick) -> None:
+    study = "bonheme-figureC.2-C.4"
+    early, late = ({"figure": figure} for figure in ("C.2a", "C.2b"))
+    assert quick.value(study, **early, layers="encoder") > quick.value(study, **early, layers="decoder") + 0.2
+    for layers in ("encoder", "mean", "decoder"):
+        assert quick.value(study, **late, layers=layers) > quick.value(study, **early, layers=layers) + 0.1
+
+
+def test_the_first_epochs_of_appendix_c_are_those_of_figure_7_2() -> None:
+    for figure in epochs.PAPER:
+        first, *_, last = figure.heatmaps()
+        wanted = [one for one in similarity._paper() if one.data == first.data and one.figure.startswith("7.2")]
+        assert [(one.rows, one.columns, one.net) for one in wanted] == [(first.rows, first.columns, first.net)]
+        assert last.rows == last.columns == first.columns
+
+
+def test_losses_settle_later_where_the_capacity_is_annealed_and_higher_where_beta_is(quick: Quick) -> None:
+    study = "bonheme-figureC.5"
+    beta = [quick.value(study, objective="beta-VAE", strength=one, measure="last loss") for one in (1, 8)]
+    assert beta[1] > beta[0] + 10
+    settled = {"measure": "epochs to 90% of the fall"}
+    annealed = quick.values(study, objective="annealed VAE", **settled)
+    assert min(annealed) > max(quick.values(study, objective="beta-VAE", **settled))
 
 
 def test_samples_of_a_collapsed_model_are_unlike_every_layer_of_a_good_one(quick: Quick) -> None:

@@ -19,6 +19,7 @@ from vaescope.errors import DataError
 from vaescope.nets import initialise
 from vaescope.runs import FitOptions, Run
 from vaescope.similarity import CKA, PROCRUSTES, SimilarityMap, layer_similarity, sample_size_study
+from vaescope.studies.bonheme import chapter7_claims as claims
 from vaescope.studies.bonheme import settings as thesis
 from vaescope.studies.bonheme.settings import ANNEALED, BETA, BETA_TC, DIP_II, QUICK_DATA, QUICK_STEPS, THESIS, TITLES
 from vaescope.studies.charts import Lines, Matrix
@@ -36,6 +37,7 @@ CONV, FULLY = "convolutional", "fully connected"
 CARS, DSPRITES, NORB = thesis.CARS, thesis.DSPRITES, thesis.NORB
 BATCH, RATE, QUICK_RATE = 64, 1e-4, 5e-3  # of the classifier
 CODES = ("mean", "variance", "sampled")
+EPOCH = {CARS: 17_568 // 64, DSPRITES: 737_280 // 64, NORB: 48_600 // 64}  # steps of a pass over all images
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,8 @@ class Heatmap:
 
 
 def _paper() -> tuple[Heatmap, ...]:
-    """Figures 7.2 to 7.10; an epoch is one pass over all images in batches of 64, the last one all 300,000 steps."""
-    early = {CARS: 25 * (17_568 // 64), DSPRITES: 2 * (737_280 // 64), NORB: 10 * (48_600 // 64)}
-    one = {CARS: 17_568 // 64, NORB: 48_600 // 64}
+    """Figures 7.2 to 7.10; the last epoch is all 300,000 steps."""
+    early = {CARS: 25 * EPOCH[CARS], DSPRITES: 2 * EPOCH[DSPRITES], NORB: 10 * EPOCH[NORB]}
     tc = Models(BETA_TC, 2, early[CARS]), Models(BETA_TC, 2)
     objectives = Models(BETA, 1), Models(DIP_II, 1)
     return (
@@ -104,7 +105,7 @@ def _paper() -> tuple[Heatmap, ...]:
         Heatmap("7.10a", FULLY, CARS, *objectives),
         Heatmap("7.2c", CONV, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
         Heatmap("7.4c", CONV, NORB, *objectives),
-        Heatmap("7.8a", FULLY, NORB, Models(ANNEALED, 5, one[NORB]), Models(ANNEALED, 5)),
+        Heatmap("7.8a", FULLY, NORB, Models(ANNEALED, 5, EPOCH[NORB]), Models(ANNEALED, 5)),
         Heatmap("7.8b", FULLY, NORB, Models(ANNEALED, 5, early[NORB]), Models(ANNEALED, 5)),
         Heatmap("7.10c", FULLY, NORB, *objectives),
     )
@@ -156,19 +157,22 @@ def sample_sizes(context: StudyContext) -> Findings:
 
 def heatmaps(context: StudyContext) -> Findings:
     """Figures 7.2 to 7.10: layers early and late in training, of two strengths, of two objectives, of two nets."""
-    wanted = context.pick(_quick(), _paper())
-    there = thesis.data_there(context, dict.fromkeys(one.data for one in wanted))
-    asked = [(one, _asked(context, one, wanted)) for one in wanted if one.data in there]
     cells: list[Cell] = []
     charts: list[Matrix] = []
-    for one, values in asked:
-        found = map_of(values[0])
+    for one, found in maps_of(context, context.pick(_quick(), _paper())):
         name = NAMES[one.measure]
         pair = f"{one.rows.title} against {one.columns.title}"
         of = {"figure": one.figure, "net": one.net, "data": TITLES[one.data], "models": pair, "measure": name}
         cells += layer_cells(of, found)
         charts.append(heatmap(f"Figure {one.figure}: {pair}, {one.net} nets on {TITLES[one.data]}", found))
     return Findings(tuple(cells), tuple(charts))
+
+
+def maps_of(context: StudyContext, wanted: Sequence[Heatmap]) -> list[tuple[Heatmap, SimilarityMap]]:
+    """The measured heatmaps of the data that are there; all are asked for before any is read."""
+    there = thesis.data_there(context, dict.fromkeys(one.data for one in wanted))
+    asked = [(one, _asked(context, one, wanted)) for one in wanted if one.data in there]
+    return [(one, map_of(values[0])) for one, values in asked]
 
 
 def _asked(context: StudyContext, one: Heatmap, wanted: Sequence[Heatmap]) -> Values:
@@ -318,6 +322,7 @@ STUDIES = (
         "items, 5 draws but for the last, which is all items. We add the unbiased CKA. Both scales are the same.",
         sample_sizes,
         exact=True,
+        claims=claims.FIGURE_7_1,
     ),
     Study(
         "bonheme-figure7.2-7.10",
@@ -327,8 +332,10 @@ STUDIES = (
         "the encoder, of the codes and of the decoder, and the similarity of samples with the encoder's layers. The "
         "last epoch stands for all 300,000 steps, and an epoch is a pass over all images. Figure 7.8c (epoch 410) is "
         "the end of training itself and left out; 7.5a and 7.6a are 7.2a and 7.4a. A model is not paired with itself. "
-        f"Quick has fully connected nets alone. {QUICK_DATA}",
+        "Quick has fully connected nets alone.",
         heatmaps,
+        claims=claims.FIGURE_7_2,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-classifier",
@@ -336,7 +343,9 @@ STUDIES = (
         "Does an encoder learn what a classifier of the same architecture learns?",
         "Published are heatmaps; the text says that CKA of the encoders' layers stays close to 1. What is classified "
         "is not in the text; the released code has a layer of logits for each factor and adds their losses, and so do "
-        f"we (digits: their label). Steps, batch and rate are the VAE's. {QUICK_DATA}",
+        "we (digits: their label). Steps, batch and rate are the VAE's.",
         classifier,
+        claims=claims.CLASSIFIER,
+        shared=(QUICK_DATA,),
     ),
 )

@@ -18,6 +18,7 @@ from vaescope.regime import mutual_information_bound
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Chart, Lines, Pictures
 from vaescope.studies.context import Measurement, StudyContext, Values, grouped
+from vaescope.studies.mathieu import claims
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
@@ -169,5 +170,6 @@ STUDIES = (
         "What do alpha and beta each do to the aggregate posterior under a clustered prior?",
         LEFT_OPEN,
         figure3,
+        claims=claims.FIGURE_3,
     ),
 )

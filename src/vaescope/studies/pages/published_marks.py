@@ -8,8 +8,8 @@ from typing import Any
 
 from vaescope.reporting import downsample
 from vaescope.studies.charts import Lines
+from vaescope.studies.numbers import VALUES
 from vaescope.studies.pages.groups import Row
-from vaescope.studies.pages.page import VALUES
 from vaescope.studies.results import JsonTable
 
 MEASURE = "measure"  # the column of rows with the name of what was measured

@@ -13,6 +13,7 @@ from vaescope.runs import Run
 from vaescope.studies.charts import Pictures
 from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import images, pictures, regime
+from vaescope.studies.pastrana import claims
 from vaescope.studies.pastrana.curves import CHOSEN, CONDITIONAL, HISTORY, PLAIN, QUICK_CHOSEN, ImageSet, of_images
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
@@ -181,17 +182,27 @@ STUDIES = (
         "pastrana-figure5",
         "Pastrana, Figure 5",
         "How does beta change the appearance of reconstructed digits?",
-        f"{CHOSEN} Which images are shown is not said: ours are the first held-out ones of each digit, decoded from "
-        f"their mean codes. {QUICK_CHOSEN}",
+        "Which images are shown is not said: ours are the first held-out ones of each digit, decoded from "
+        "their mean codes.",
         figure5,
+        claims=claims.FIGURE_5,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
     Study(
         "pastrana-figure1-8",
         "Pastrana, Figures 1 and 8",
         "Which latents change a digit, and does each change one visible property?",
-        f"{CHOSEN} The paper judges by eye, and moves from a sampled code; we move from the mean code, call a latent "
+        "The paper judges by eye, and moves from a sampled code; we move from the mean code, call a latent "
         f"without effect if no pixel moves by more than {MIN_VISIBLE_CHANGE:g}, and add correlations with line weight, "
-        f"tilt and width among images of one digit. Figure 8 has nine digits, ours ten. {QUICK_CHOSEN}",
+        "tilt and width among images of one digit. Figure 8 has nine digits, ours ten.",
         figure1_and_8,
+        claims=claims.FIGURE_1,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
 )
