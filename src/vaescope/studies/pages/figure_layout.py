@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from vaescope.reporting.style import AXIS, GREY, GRID, TEXT
+from vaescope.reporting import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,18 +30,18 @@ STYLE = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.titlelocation": "left",
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": TEXT,
-    "text.color": TEXT,
-    "xtick.color": TEXT,
-    "ytick.color": TEXT,
+    "axes.edgecolor": style.GREY,
+    "axes.labelcolor": style.TEXT,
+    "text.color": style.TEXT,
+    "xtick.color": style.TEXT,
+    "ytick.color": style.TEXT,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "legend.fontsize": 8.5,
     "legend.handlelength": 2.6,
     "legend.borderaxespad": 0.2,
     "legend.borderpad": 0.2,
-    "grid.color": GRID,
+    "grid.color": style.GRID,
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "axes.labelsize": 9,
@@ -91,7 +91,7 @@ class Sheet:
             empty.set_axis_off()
         for axes, title in zip(self.panels, titles, strict=True):
             axes.set_title("\n".join(self._wrapped(title)))
-            axes.tick_params(length=3, color=AXIS)
+            axes.tick_params(length=3, color=style.AXIS)
 
     def name_categories(self, axes: Axes, names: Sequence[str]) -> None:
         """The names of the places on the x axis of a panel, in lines, or slanted where they are long."""

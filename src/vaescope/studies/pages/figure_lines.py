@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from vaescope.reporting import downsample, style
-from vaescope.reporting.paper import MARKERS
+from vaescope.reporting import downsample, paper, style
 from vaescope.studies.charts import Lines
 from vaescope.studies.pages.figure_layout import Sheet, laid_out, set_grid, set_scale
 from vaescope.studies.pages.groups import Row, axis_titles, can_be_drawn, group_name, grouped
@@ -217,7 +216,7 @@ def _looks(chart: Lines, rows: Sequence[Row]) -> dict[Any, Look]:
         look = Look(
             group_name(chart.by, group),
             COLOURS[number % len(COLOURS)],
-            MARKERS[style.SYMBOLS[(number + number // len(COLOURS)) % len(style.SYMBOLS)]],
+            paper.MARKERS[style.SYMBOLS[(number + number // len(COLOURS)) % len(style.SYMBOLS)]],
             DASHES[number % len(DASHES)],
             HATCHES[number % len(HATCHES)],
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from vaescope.errors import ConfigurationError
 from vaescope.files import open_output
-from vaescope.reporting.paper import NO_MATPLOTLIB, drawn_bytes, paper_style
+from vaescope.reporting import paper
 from vaescope.studies import STUDIES
 from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures, chart_of
 from vaescope.studies.context import PAPER
@@ -41,10 +41,10 @@ def figures(plain: JsonTable, kind: str = "svg", stem: str | None = None) -> dic
     check_kind(kind)
     names = figure_names(plain, kind, stem)
     made = {}
-    with paper_style(**STYLE):
+    with paper.paper_style(**STYLE):
         for name, table in zip(names, plain["charts"], strict=True):
             chart = chart_of(table)
-            content = drawn_bytes(draw(chart, published_of(chart, plain)), kind, chart.title)
+            content = paper.drawn_bytes(draw(chart, published_of(chart, plain)), kind, chart.title)
             made[name] = with_grey_images(content) if kind == "svg" else content
     return made
 
@@ -69,7 +69,7 @@ def check_kind(kind: str) -> None:
     if kind not in KINDS:
         raise ConfigurationError(f"figures must be {', '.join(KINDS[:-1])} or {KINDS[-1]}; got {kind!r}.")
     if not can_draw():
-        raise ConfigurationError(NO_MATPLOTLIB)
+        raise ConfigurationError(paper.NO_MATPLOTLIB)
 
 
 def can_draw() -> bool:
