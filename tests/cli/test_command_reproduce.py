@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,18 +75,35 @@ def test_the_list_names_every_study(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_the_list_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--list", "--json") == 0
+    unknown = {"state": "not tested here", "h200_minutes": None, "verdicts": {}}
     assert json.loads(capsys.readouterr().out) == [
-        {"name": study.name, "source": study.source, "question": study.question} for study in (TWO, MANY)
+        {"name": study.name, "source": study.source, "question": study.question, **unknown} for study in (TWO, MANY)
     ]
+
+
+def test_the_list_has_the_cost_and_state_of_studies(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("bonheme-table8.1", "bonheme-table8.4", "bonheme-classifier"):
+        monkeypatch.setitem(STUDIES, name, replace(TWO, name=name))
+    assert call(monkeypatch, "--list", "--json") == 0
+    listed = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert listed["bonheme-table8.1"]["state"] == "results kept"
+    assert 5 < listed["bonheme-table8.1"]["h200_minutes"] < 8
+    assert listed["bonheme-table8.1"]["verdicts"]["holds"] >= 3
+    assert (listed["bonheme-table8.4"]["state"], listed["bonheme-table8.4"]["h200_minutes"]) == ("data not found", None)
+    assert listed["bonheme-classifier"]["state"] == "not tested here"
+    assert call(monkeypatch, "--list") == 0
+    assert "6 claims: 3 hold, 1 does not hold, 2 are not tested here" in capsys.readouterr().out
 
 
 def test_a_study_is_trained_shown_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(monkeypatch, "some-figure2", "--device", "cpu") == 0
+    assert call(monkeypatch, "some-figure2", "--device", "cpu", "--figures", "svg") == 0
     shown = capsys.readouterr().out
-    files = [f"studies/some-figure2.{kind}" for kind in ("html", "csv", "json")]
-    assert "Some et al., Figure 2, quick: 2 numbers; none is published to compare with.\n" in shown
+    files = [f"studies/some-figure2{ending}" for ending in (".html", ".csv", ".json", "-1.svg")]
+    assert "Some et al., Figure 2, quick: no claim was stated.\n" in shown
     assert "note: data not found: celeba.\n" in shown
     assert shown.endswith(f"written: {', '.join(files)}\n")
     assert all((tmp_path / file).is_file() for file in files)
@@ -230,6 +248,7 @@ def test_long_tables_are_shortened(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["some-table1", "--share", "mnits=0.1"], "got 'mnits'. Did you mean 'mnist'?"),
         (["some-table1", "--data", "mnits"], "got 'mnits'. Did you mean 'mnist'?"),
         (["some-table1", "--device", "abacus"], "device must be one of cpu, cuda; got 'abacus'"),
+        (["some-table1", "--figures", "gif"], "figures must be svg, pdf or png; got 'gif'"),
         (["some-table1", "--engine", "steam"], "engine must be one of local, ray; got 'steam'"),
         (["some-table1", "--address", "auto"], "--address needs --engine ray"),
         (["some-table1", "--output", "/dev/null/out"], "must be a folder that can be written in"),

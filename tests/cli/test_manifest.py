@@ -23,7 +23,12 @@ def test_a_variant_has_its_summary_source_and_options(built: manifest.Manifest) 
     beta = built["objective"]["variants"]["beta"]
     assert beta["source"] == "Bonheme, eq. 4.25"
     assert beta["options"] == {"beta": 1.0, "warm_up": 0.0, "free_bits": 0.0}
-    assert built["model"]["variants"]["vgon"]["options"] == {"inner_beta": 1.0, "origin": None, "scale": 0.125}
+    assert built["model"]["variants"]["vgon"]["options"] == {
+        "inner_beta": 1.0,
+        "origin": None,
+        "scale": 0.125,
+        "inner_steps": 1,
+    }
     assert "dsprites" in built["data"]["variants"]
 
 

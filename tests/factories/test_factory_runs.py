@@ -15,8 +15,8 @@ import torch
 
 import vaescope as vs
 from factories import DIMENSIONS, Dropped, Normal, Plain, Tied, plain
-from vaescope.errors import ChangedFactoryWarning, ConfigurationError, RunError, VaescopeError
-from vaescope.models import factory_architecture
+from vaescope.errors import ChangedFactoryWarning, ConfigurationError, LatentError, RunError, VaescopeError
+from vaescope.models import FactoryArchitecture, factory_architecture
 from vaescope.runs import Run
 from vaescope.training.checkpoint import load_tensors
 
@@ -228,3 +228,11 @@ def test_a_hostile_factory_of_a_run_is_refused(run: Run) -> None:
         broken = {**table["architecture"], "factory": {**table["architecture"]["factory"], **changed}}
         with pytest.raises(VaescopeError):
             type(run.configuration).from_plain({**table, "architecture": broken})
+
+
+def test_a_factory_may_build_a_model_with_more_latents_than_dimensions(tmp_path: Path) -> None:
+    with pytest.raises(LatentError):
+        fitted(tmp_path, latents=DIMENSIONS + 1, steps=4)
+    described = fitted(tmp_path, latents=DIMENSIONS + 1, steps=4, overcomplete=True).configuration.architecture
+    assert FactoryArchitecture.from_plain(described.plain()) == described
+    assert "overcomplete" not in FactoryArchitecture.of(plain, (DIMENSIONS,), None, None, "gaussian").plain()

@@ -52,13 +52,14 @@ def noise_of(seed: int = 1, count: int = ITEMS) -> dict[str, Tensor]:
 @pytest.mark.parametrize(("noisy", "scale"), [(True, 1.0), (False, 1.0), (True, 0.125)])
 def test_r_is_minus_the_slope_of_the_inner_loss(case: str, noisy: bool, scale: float) -> None:
     model, x = build(case, scale=scale), items(case)
-    noise = noise_of()["origin"] if noisy else None
+    noise = noise_of() if noisy else None
+    drawn = None if noise is None else noise["origin"]
     r = model.representation(x, noise).detach()
     for item in range(ITEMS):
         for latent in range(LATENTS):
             shift = torch.zeros(ITEMS, LATENTS, dtype=torch.float64)
             shift[item, latent] = STEP
-            slope = (model.inner_loss(x, shift, noise) - model.inner_loss(x, -shift, noise)) / (2 * STEP)
+            slope = (model.inner_loss(x, shift, drawn) - model.inner_loss(x, -shift, drawn)) / (2 * STEP)
             assert float(r[item, latent]) == pytest.approx(-scale * float(slope.detach()), rel=1e-5, abs=1e-7)
 
 
@@ -162,7 +163,11 @@ def test_it_has_no_encoder() -> None:
         ({"inner_beta": -1.0}, "inner_beta must be a finite number of at least 0, got -1.0"),
         ({"origin": 0}, "origin must be a whole number of at least 1, got 0"),
         ({"scale": 0.0}, "scale must be a finite number above 0, got 0.0"),
-        ({"inner_betta": 1.0}, "model 'vgon' takes the options inner_beta, origin, scale; got 'inner_betta'"),
+        ({"inner_steps": 0}, "inner_steps must be a whole number of at least 1, got 0"),
+        (
+            {"inner_betta": 1.0},
+            "model 'vgon' takes the options inner_beta, origin, scale, inner_steps; got 'inner_b",
+        ),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, Any], sentence: str) -> None:

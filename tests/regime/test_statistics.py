@@ -37,10 +37,20 @@ def a_prior(items: int = 200, latents: int = 4) -> tuple[np.ndarray, np.ndarray]
 
 def plain(mean: np.ndarray, variance: np.ndarray, prior: Any = None) -> dict[str, list[Any]]:
     """The definitions, one number at a time."""
-    names = ("mean_mean", "mean_variance", "variance_mean", "variance_variance", "kl", "negligible", "passive", "bins")
+    names = (
+        "mean_mean",
+        "mean_variance",
+        "variance_mean",
+        "variance_variance",
+        "kl",
+        "negligible",
+        "passive",
+        "active",
+        "bins",
+    )
     found: dict[str, list[Any]] = {name: [] for name in (*names, "ratio_mean", "distance")}
     for j in range(mean.shape[1]):
-        kl, negligible, passive, distances, ratios, bins = 0.0, 0, 0, 0.0, [], [0] * 21
+        kl, negligible, passive, active, distances, ratios, bins = 0.0, 0, 0, 0, 0.0, [], [0] * 21
         for i in range(len(mean)):
             m, v = float(mean[i, j]), float(variance[i, j])
             a, b = (0.0, 1.0) if prior is None else (float(prior[0][i, j]), float(prior[1][i, j]))
@@ -48,11 +58,12 @@ def plain(mean: np.ndarray, variance: np.ndarray, prior: Any = None) -> dict[str
             kl += one
             negligible += one < EPSILON
             passive += abs(m - a) / math.sqrt(b) <= ALPHA and abs(v / b - 1) <= ALPHA
+            active += v / b <= ALPHA
             bins[min(20, math.floor(v / b * 20))] += 1
             distances += (m - a) ** 2 / b
             ratios.append(v / b)
         m, v = mean[:, j].astype(float), variance[:, j].astype(float)
-        values = (np.mean(m), np.var(m), np.mean(v), np.var(v), kl, negligible, passive, bins, np.mean(ratios))
+        values = (np.mean(m), np.var(m), np.mean(v), np.var(v), kl, negligible, passive, active, bins, np.mean(ratios))
         for name, value in zip(found, (*values, distances), strict=True):
             found[name].append(value)
     return found
@@ -71,6 +82,7 @@ def test_every_statistic_equals_a_plain_loop(prior: Any) -> None:
     np.testing.assert_allclose(found.rate, np.divide(wanted["kl"], len(mean)), rtol=1e-12)
     assert found.negligible.tolist() == wanted["negligible"]
     assert found.passive.tolist() == wanted["passive"]
+    assert found.active.tolist() == wanted["active"]
     assert sum(wanted["passive"]) > 0
     assert found.histogram.tolist() == wanted["bins"]
     if prior is not None:
@@ -166,6 +178,7 @@ def test_a_standard_normal_prior_changes_nothing() -> None:
     wanted = LatentStatistics.of(mean, variance)
     torch.testing.assert_close(found.kl, wanted.kl)
     assert torch.equal(found.passive, wanted.passive)
+    assert torch.equal(found.active, wanted.active)
     assert torch.equal(found.histogram, wanted.histogram)
 
 

@@ -213,10 +213,10 @@ def test_rows_hold_types_statistics_and_divergences() -> None:
     row = variable_types((mean, variance)).rows()[2]
     m, v = mean[:, 2].astype(float), variance[:, 2].astype(float)
     kl = 0.5 * (mean.astype(float) ** 2 + variance - 1 - np.log(variance.astype(float))).mean(0)
-    assert list(row)[:5] == ["latent", "type", "rolinek", "clapham", "mixed_kind"]
-    assert [row[key] for key in list(row)[:5]] == [2, "mixed", "active", "active", "mixture"]
+    assert list(row)[:6] == ["latent", "type", "rolinek", "clapham", "intersection", "mixed_kind"]
+    assert [row[key] for key in list(row)[:6]] == [2, "mixed", "active", "active", "mixed", "mixture"]
     numbers = [m.mean(), m.var(), v.mean(), v.var(), kl[2], kl[2] / kl.sum(), 1 - v.mean()]
-    assert list(row.values())[5:-1] == pytest.approx(numbers)
+    assert list(row.values())[6:-1] == pytest.approx(numbers)
     assert row["passive_share"] == ((np.abs(m) <= 0.1) & (np.abs(v - 1) <= 0.1)).mean()
     assert 0.3 < row["passive_share"] < 0.7
 

@@ -99,6 +99,7 @@ def test_every_keyword_reaches_the_options(tmp_path: Path, monkeypatch: pytest.M
         "held_out": 7,
         "split_seed": 9,
         "start": "3f2a",
+        "overcomplete": True,
         "device": "cpu",
         "compile": False,
         "runs": tmp_path,

@@ -61,6 +61,22 @@ def test_histograms_survive_a_round_trip() -> None:
     assert chart_of(json.loads(json.dumps(chart.plain()))) == chart
 
 
+def test_what_rows_and_columns_of_a_matrix_are_survives_a_round_trip() -> None:
+    chart = Matrix("Similarity", "High.", np.eye(2), ["a", "b"], ["a", "b"], "CKA", axes=("one", "other"))
+    back = chart_of(json.loads(json.dumps(chart.plain())))
+    assert isinstance(back, Matrix)
+    assert back.axes == ("one", "other")
+    assert "axes" not in Matrix("Similarity", "High.", np.eye(2), ["a", "b"], ["a", "b"], "CKA").plain()
+
+
+def test_names_of_columns_of_pictures_survive_a_round_trip() -> None:
+    chart = Pictures("Moves", "Two.", [("a", torch.rand(2, 1, 3, 3))], ["-1", "1"])
+    back = chart_of(json.loads(json.dumps(chart.plain())))
+    assert isinstance(back, Pictures)
+    assert back.columns == ("-1", "1")
+    assert "columns" not in Pictures("Moves", "Two.", chart.strips).plain()
+
+
 def test_pictures_survive_a_round_trip_in_255_steps_and_in_order() -> None:
     strips = [("of three", torch.rand(3, 1, 4, 5)), ("beyond", torch.tensor([[[-1.0, 0.5, 2.0]]]))]
     back = chart_of(json.loads(json.dumps(Pictures("Samples", "Five.", strips).plain())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +28,13 @@ from vaescope.studies import (
     StudySettings,
     reproduce,
 )
-from vaescope.studies.pages.docs import index, main, markdown, pages, write_pages
+from vaescope.studies.claims import Claim
+from vaescope.studies.numbers import VALUES
+from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page, write_pages
 from vaescope.studies.pages.page import rows_for_people, study_page, write_study
 from vaescope.studies.published import published_cells
-from vaescope.studies.study import verdict
+from vaescope.studies.rules import Between
+from vaescope.studies.study import Shared
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 
@@ -39,7 +43,20 @@ def work(context: StudyContext) -> Findings:
     raise AssertionError("a page trains nothing")
 
 
-STUDY = Study("some-table2.5", "Some et al., Table 2.5", "Is <b> larger than a|b?", "The steps; 10 were chosen.", work)
+CLAIMS = (
+    Claim("a is below <1>.", "section 2", Between({"of": "a"}, high=1.0)),
+    Claim("b is below 1.", "section 3", Between({"of": "b"}, high=1.0), aside="It is *not* said when."),
+)
+SHARED = Shared("Nets of Some", "The width; 32 was chosen.")
+STUDY = Study(
+    "some-table2.5",
+    "Some et al., Table 2.5",
+    "Is <b> larger than a|b?",
+    "The steps; 10 were chosen.",
+    work,
+    claims=CLAIMS,
+    shared=(SHARED,),
+)
 CELLS = (
     Cell({"data": "mnist", "of": "a"}, 0.5, 0.1, 5),
     Cell({"data": "mnist", "of": "b"}, 2.0, None, 1),
@@ -58,7 +75,7 @@ CHARTS = (
 FOUND = Reproduction(
     STUDY, StudySettings("paper"), Findings(CELLS, CHARTS, ("data not found: celeba. Put it there.",)), PUBLISHED
 )
-NOTHING = Reproduction(STUDY, StudySettings("paper"), Findings(()), ())
+NOTHING = Reproduction(replace(STUDY, claims=(), shared=(), left_open=""), StudySettings("paper"), Findings(()), ())
 
 
 def test_numbers_are_shown_with_their_spread_and_a_word_for_their_distance() -> None:
@@ -69,11 +86,11 @@ def test_numbers_are_shown_with_their_spread_and_a_word_for_their_distance() -> 
         "ours": "0.5 ± 0.1",
         "seeds": 5,
         "published": "0.6 ± 0.1",
-        "difference in published sd": "-1.00",
-        "agreement": "within 2 sd",
+        "difference in standard errors": "-1.83",
+        "agreement": "agrees",
         "note": "",
     }
-    assert (far["ours"], far["difference in published sd"], far["agreement"]) == ("2", "+4.00", "beyond 2 sd")
+    assert (far["ours"], far["difference in standard errors"], far["agreement"]) == ("2", "+12.65", "differs")
     assert (missing["ours"], missing["seeds"], missing["agreement"]) == ("", None, "")
     assert missing["note"] == "data not found: celeba."
     assert own["published"] == ""
@@ -90,15 +107,19 @@ def test_the_page_is_complete() -> None:
     for words in (
         "Is &lt;b&gt; larger than a|b?",
         "Some et al., Table 2.5",
-        "beyond 2 sd",
-        "within 2 sd",
+        "differs",
+        "agrees",
         "The steps; 10 were chosen.",
+        "The width; 32 was chosen.",
+        "<strong>Holds in part. </strong>",
+        "a is below &lt;1&gt; (section 2).",
         "data not found: celeba. Put it there.",
         "They grow. Left out: 1 value that is not finite.",
         "of mnist",
     ):
         assert words in text, words
-    assert text.count('<section aria-labelledby="') == 5
+    assert text.count('<section aria-labelledby="') == 6
+    assert text.index('id="claims"') < text.index('id="figures"') < text.index('id="numbers"')
 
 
 def test_a_page_without_charts_has_no_plotting_library() -> None:
@@ -119,7 +140,7 @@ def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
     with files["csv"].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["ours"] for row in rows] == ["0.5", "2.0", "", "1.5"]
-    assert [row["difference_sd"] for row in rows] == [str(row["difference_sd"] or "") for row in FOUND.rows()]
+    assert [row["difference_se"] for row in rows] == [str(row["difference_se"] or "") for row in FOUND.rows()]
     assert files["html"].read_text() == study_page(FOUND.plain())
 
 
@@ -147,59 +168,99 @@ def kept(tmp_path: Path, found: Reproduction = FOUND) -> dict[str, Any]:
     return json.loads(write_study(found, tmp_path)["json"].read_text())
 
 
-def test_markdown_has_the_question_and_the_results(tmp_path: Path) -> None:
-    text = markdown(kept(tmp_path), "some-table2.5.png")
-    assert text.startswith("# Some et al., Table 2.5\n\nAsked: Is &lt;b> larger than a\\|b?\n")
-    assert "| mnist | b | 2 | 1 | 1 ± 0.25 | +4.00 | beyond 2 sd |  |\n" in text
-    assert "![Some et al., Table 2.5, ours](some-table2.5.png)\n" in text
-    assert "- **Scores.** They grow.\n" in text
-    assert "What the source left open: The steps; 10 were chosen.\n" in text
+def test_markdown_opens_with_the_verdicts(tmp_path: Path) -> None:
+    text = markdown(kept(tmp_path), ["some-table2.5-1.svg"], "It is *so*\nbecause.\n\nAnd so on.\n")
+    assert text.startswith(
+        "# Some et al., Table 2.5\n\nIs &lt;b> larger than a\\|b?\n\n"
+        "- **Holds in part.** a is below &lt;1> (section 2).<br>mnist: 0.5 ± 0.1 (expected: at most 1); own: 1.5 "
+        "(expected: at most 1).\n"
+        "- **Does not hold.** b is below 1 (section 3).<br>2 (expected: at most 1). It is \\*not\\* said when.\n\n"
+        "Scale: as published. Made by `vaescope reproduce some-table2.5 --scale paper`.\n\n## Figures\n\n"
+    )
+    parts = [text.index(f"\n## {title}\n") for title in ("Figures", "Numbers", "Remarks", "What the source left open")]
+    assert parts == sorted(parts)
+    assert "| mnist | b | 2 | 1 | 1 ± 0.25 | +12.65 | differs |  |\n" in text
+    assert "](figures/some-table2.5-1.svg)\n" in text
+    assert "\n## Remarks\n\nIt is \\*so\\* because.\n\nAnd so on.\n\n## What" in text
+    assert "\n\nThe steps; 10 were chosen.\n\nSettings that it shares with other studies: " in text
+    assert "[Nets of Some](settings.md#nets-of-some).\n" in text
+    assert "### Scores\n\n![Scores: lines of y against x](figures/some-table2.5-1.svg)\n\nThey grow. Left out:" in text
+    assert "### Samples\n\nThree.\n" in text  # its figure is not drawn
     assert text.endswith("## Notes\n\n- data not found: celeba. Put it there.\n")
-    assert "\nMade by `vaescope reproduce some-table2.5 --scale paper`.\n" in text
 
 
-def test_remarks_are_in_the_section_on_the_meaning(tmp_path: Path) -> None:
-    plain = {**kept(tmp_path), "made_by": ["vaescope one", "vaescope two"]}
-    text = markdown(plain, remarks="It is *so*\nbecause.\n\nAnd so on.\n")
-    assert "\nMade by `vaescope one`, `vaescope two`.\n" in text
-    summary, rest = text.split("## What it means\n\n")[1].split("\n\n", 1)
-    assert summary == f"{plain['summary']}."
-    assert rest.startswith("It is \\*so\\* because.\n\nAnd so on.\n\nWhat the source left open")
+def test_shortened_training_is_named_with_its_whole(tmp_path: Path) -> None:
+    found = replace(FOUND, scale_words="paper (of the training 0.05 on mnist, 0.25 on dsprites)")
+    text = markdown(kept(tmp_path, found))
+    assert "\nScale: 5% of the training on mnist, 25% of the training on dsprites. Made by `" in text
+    assert "In full: `vaescope reproduce some-table2.5 --scale paper`.\n" in text
+
+
+def test_quick_stand_ins_are_no_results(tmp_path: Path) -> None:
+    quick = kept(tmp_path, replace(FOUND, settings=StudySettings("quick")))
+    text = markdown(quick, ["some-table2.5-1.svg"], "By hand: 0.5.")
+    assert [line[:20] for line in text.splitlines() if line.startswith("- **")] == ["- **Not tested here."] * 2
+    assert "To test: `vaescope reproduce some-table2.5 --scale paper`." in text
+    assert not re.search(r"^\||0\.5|figures/|## Numbers|## Remarks", text, re.MULTILINE)
+    page = study_page(quick)
+    assert page.index("<summary>Numbers of a quick stand-in, which are no results</summary>") < page.index("0.5 ± 0.1")
 
 
 def test_markdown_omits_empty_sections(tmp_path: Path) -> None:
     text = markdown(kept(tmp_path, NOTHING))
-    assert "## Figures" not in text
-    assert "## Notes" not in text
+    for title in ("Figures", "Notes", "Remarks", "What the source left open"):
+        assert f"## {title}" not in text
     assert "a figure without numbers" in text
 
 
-def test_long_tables_are_shortened(tmp_path: Path) -> None:
-    cells = tuple(Cell({"number": number}, 1.0) for number in range(121))
-    text = markdown(kept(tmp_path, Reproduction(STUDY, StudySettings("quick"), Findings(cells), ())))
-    assert "The first 120 of 121 rows; [all of them](some-table2.5.json)." in text
+def test_long_tables_are_folded_and_shortened(tmp_path: Path) -> None:
+    def numbers(count: int) -> str:
+        cells = tuple(Cell({"number": number, "of": "a"}, 1.0) for number in range(count))
+        return markdown(kept(tmp_path, Reproduction(STUDY, StudySettings("paper"), Findings(cells), ())))
+
+    assert "<details>" not in numbers(15)
+    assert "<details><summary>16 numbers</summary>\n\n| number |" in numbers(16)
+    text = numbers(121)
+    assert "The first 120 of 121 rows; [all of them](some-table2.5.json).\n\n</details>" in text
     assert "| 119 |" in text
     assert "| 120 |" not in text
 
 
-def test_the_index_has_counts_in_words(tmp_path: Path) -> None:
+def test_the_index_has_a_line_for_each_claim_and_a_summary(tmp_path: Path) -> None:
     one = kept(tmp_path)
-    names = ["some-figure10", "some-figure2", "other-table1"]
+    names = ["some-figure10", "some-figure2", "rolinek-table9"]
     text = index([{**one, "study": name} for name in names])
-    places = [text.index(f"[{name}]({name}.md)") for name in ("other-table1", "some-figure2", "some-figure10")]
+    places = [text.index(f"| [{name}]({name}.md) | ") for name in ("rolinek-table9", "some-figure2", "some-figure10")]
     assert places == sorted(places)
+    assert text.count(" | a is below &lt;1>. | holds in part | as published |\n") == 3
+    assert "# Studies\n\n6 claims: 3 hold in part, 3 do not hold. Rolinek and others has 2 claims: 1 holds" in text
+    assert "- b is below 1. ([some-figure2](some-figure2.md)) 2 (expected: at most 1)." in text
+
+
+def test_settings_that_studies_share_are_written_once(tmp_path: Path) -> None:
+    one = kept(tmp_path)
+    text = settings_page([{**one, "study": name} for name in ("some-figure10", "some-figure2")])
+    assert text.count("The width; 32 was chosen.") == 1
+    assert text.endswith("Used by [some-figure2](some-figure2.md), [some-figure10](some-figure10.md).\n")
 
 
 def test_pages_are_made_of_the_files_in_the_folder(tmp_path: Path) -> None:
     plain = kept(tmp_path)
-    assert set(pages(tmp_path)) == {"some-table2.5.md", "README.md"}
+    assert set(pages(tmp_path)) == {"some-table2.5.json", "some-table2.5.md", "settings.md", "README.md"}
     assert "![" not in pages(tmp_path)["some-table2.5.md"]
-    (tmp_path / "some-table2.5.png").write_bytes(b"")
     written = write_pages(tmp_path)
-    assert [path.name for path in written] == ["some-table2.5.md", "README.md"]
-    assert written[0].read_text() == markdown(plain, "some-table2.5.png")
+    figures = ["some-table2.5-1.svg", "some-table2.5-2.svg"]
+    assert [path.name for path in written] == [
+        *figures,
+        "some-table2.5.json",
+        "some-table2.5.md",
+        "settings.md",
+        "README.md",
+    ]
+    assert written[3].read_text() == markdown(plain, figures)
+    assert json.loads(written[2].read_text()) == plain
     (tmp_path / "some-table2.5.txt").write_text("By hand.\n")
-    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, "some-table2.5.png", "By hand.\n")
+    assert pages(tmp_path)["some-table2.5.md"] == markdown(plain, figures, "By hand.\n")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +290,9 @@ def test_the_module_makes_the_pages_of_a_folder_and_lists_them(
     kept(tmp_path)
     monkeypatch.setattr("sys.argv", ["study_docs", str(tmp_path)])
     main()
-    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in ("some-table2.5.md", "README.md")]
+    figures = [f"figures/some-table2.5-{number}.svg" for number in (1, 2)]
+    names = [*figures, "some-table2.5.json", "some-table2.5.md", "settings.md", "README.md"]
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -243,14 +306,14 @@ def test_an_error_is_one_sentence(words: list[str], said: str, tmp_path: Path, m
 
 
 def test_pages_in_docs_are_up_to_date_with_their_results() -> None:
+    """Every page, the settings, the index, and in each JSON the published numbers, claims and verdicts."""
     made = pages(DOCS)
-    assert {path.name for path in DOCS.glob("*.md")} == set(made)
+    assert {path.name for suffix in ("md", "json") for path in DOCS.glob(f"*.{suffix}")} == set(made)
     for name, text in made.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: make the pages again"
 
 
 FILES = sorted(DOCS.glob("*.json"))
-OUTCOMES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
 
 
 def test_every_page_is_of_a_study() -> None:
@@ -258,17 +321,11 @@ def test_every_page_is_of_a_study() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_kept_results_are_compared_with_the_published_numbers_of_today(file: Path) -> None:
+def test_kept_results_are_of_their_study_and_have_every_published_number(file: Path) -> None:
     plain, study = json.loads(file.read_text(encoding="utf-8")), STUDIES[file.stem]
-    assert [plain[name] for name in ("study", "source", "question", "left_open")] == [
-        getattr(study, name) for name in ("name", "source", "question", "left_open")
-    ]
     assert all(f"vaescope reproduce {study.name} --scale {plain['scale']}" in command for command in plain["made_by"])
-    comparable = study.exact or plain["scale"] == "paper"
-    assert plain["summary"].startswith(f"{study.source}, {plain['scale']}")
-    assert plain["summary"].endswith(f": {verdict(plain['rows'], comparable)}")
     named = {
-        frozenset((name, str(value)) for name, value in row.items() if name not in OUTCOMES and value is not None): row
+        frozenset((name, str(value)) for name, value in row.items() if name not in VALUES and value is not None): row
         for row in plain["rows"]
     }
     assert len(named) == len(plain["rows"])
@@ -277,12 +334,23 @@ def test_kept_results_are_compared_with_the_published_numbers_of_today(file: Pat
     }
     assert set(known) <= set(named)
     for key, row in named.items():
-        theirs = known.get(key, Cell({}, None))
+        theirs = known.get(key, Cell({}, None, count=0))
         assert (row["published"], row["published_sd"]) == (theirs.value, theirs.sd)
-        assert not theirs.note or row["note"] == theirs.note or row["note"].endswith(f"; {theirs.note}")
-        both = comparable and None not in (row["ours"], theirs.value, theirs.sd)
-        expected = (row["ours"] - theirs.value) / theirs.sd if both else None
-        assert row["difference_sd"] == (None if expected is None else pytest.approx(expected))
+        assert row["published_seeds"] == (theirs.count or None)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_no_page_of_quick_rows_shows_numbers(file: Path) -> None:
+    plain, text = json.loads(file.read_text(encoding="utf-8")), file.with_suffix(".md").read_text(encoding="utf-8")
+    verdicts = {one["verdict"] for one in plain["claims"]}
+    if plain["scale"] == "quick" and not STUDIES[file.stem].exact:
+        assert verdicts == {"not tested here"}
+        assert "To test: `vaescope reproduce" in text
+        assert not re.search(r"^\|", text, re.MULTILINE)
+        assert "](figures/" not in text
+    else:
+        assert verdicts != {"not tested here"}
+        assert text.index("\n- **") < text.index("\n## Figures") < text.index("\n## Numbers")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

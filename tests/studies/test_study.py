@@ -25,7 +25,9 @@ from vaescope.studies import (
     StudySettings,
     reproduce,
 )
+from vaescope.studies.claims import Claim
 from vaescope.studies.published import published_cells
+from vaescope.studies.rules import Between
 from vaescope.studies.running import find
 from vaescope.sweeps.specification import Sweep
 
@@ -119,7 +121,8 @@ def test_numbers_are_matched_whatever_the_order_of_their_columns() -> None:
         "seeds": 5,
         "published": 2.0,
         "published_sd": 0.25,
-        "difference_sd": 4.0,
+        "published_seeds": 10,
+        "difference_se": pytest.approx(1 / math.sqrt(0.5**2 / 5 + 0.25**2 / 10)),
         "note": "",
     }
 
@@ -129,13 +132,13 @@ def test_unmatched_numbers_are_listed_measured_ones_first() -> None:
     assert (mine["of"], mine["layer"], mine["ours"], mine["published"]) == ("a", None, 1.0, None)
     assert (theirs["of"], theirs["layer"], theirs["ours"], theirs["published"]) == ("b", 2, None, 2.0)
     assert theirs["seeds"] is None
-    assert mine["difference_sd"] is theirs["difference_sd"] is None
+    assert mine["difference_se"] is theirs["difference_se"] is None
 
 
 @pytest.mark.parametrize("spread", [None, 0.0])
 def test_without_a_published_spread_there_is_no_standardised_difference(spread: float | None) -> None:
     (row,) = compared([Cell({}, 1.0)], [Cell({}, 2.0, spread)])
-    assert row["difference_sd"] is None
+    assert row["difference_se"] is None
 
 
 def test_notes_of_both_sides_are_shown() -> None:
@@ -143,32 +146,24 @@ def test_notes_of_both_sides_are_shown() -> None:
     assert row["note"] == "data not found; Read off a figure."
 
 
-def test_the_summary_counts_values_within_two_standard_deviations() -> None:
-    ours = tuple(Cell({"of": name}, 1.0) for name in "abcd")
-    published = (Cell({"of": "a"}, 1.5, 0.25), Cell({"of": "b"}, 2.0, 0.25), Cell({"of": "c"}, 3.0))
-    told = Reproduction(STUDY, StudySettings("paper"), Findings(ours), published).summary()
-    assert told == (
-        "Some et al., Table 1, paper: 4 numbers, 3 of them published, 1 of the 2 published with a spread within two "
-        "standard deviations"
+def test_the_summary_counts_claims() -> None:
+    claims = tuple(
+        Claim(f"At {name}.", "section 1", Between({"of": name}, high=1.0)) for name in ("a", "b", "nothing measured")
     )
-    without_spread = Reproduction(STUDY, StudySettings("paper"), Findings(ours), published[2:]).summary()
-    assert without_spread == "Some et al., Table 1, paper: 4 numbers, 1 of them published"
-    alone = Reproduction(STUDY, StudySettings("paper"), Findings(ours), ()).summary()
-    assert alone == "Some et al., Table 1, paper: 4 numbers; none is published to compare with"
-    empty = (*ours, Cell({"of": "e"}, None, note="nothing was measured"))
-    others = Reproduction(STUDY, StudySettings("paper"), Findings(empty), (Cell({"of": "f"}, 2.0),)).summary()
-    assert others == (
-        "Some et al., Table 1, paper: 4 numbers; the published value uses other data or settings, so they cannot be "
-        "compared"
-    )
+    findings = Findings((Cell({"of": "a"}, 1.0), Cell({"of": "b"}, 2.0)))
+    found = Reproduction(replace(STUDY, claims=claims), StudySettings("paper"), findings, ())
+    assert found.summary() == ("Some et al., Table 1, paper: 3 claims: 1 holds, 1 does not hold, 1 is not tested here")
+    assert [one["verdict"] for one in found.plain()["claims"]] == ["holds", "does not hold", "not tested here"]
+    quick = replace(found, settings=StudySettings("quick"))
+    assert quick.summary() == "Some et al., Table 1, quick: 3 claims: 3 are not tested here"
+    assert Reproduction(STUDY, StudySettings("paper"), findings, ()).summary().endswith(": no claim was stated")
 
 
 def test_numbers_without_training_are_compared_at_every_scale() -> None:
-    ours, published = (Cell({"beta": 4}, 3.0),), (Cell({"beta": 4}, 1.0, 0.5),)
-    for exact, difference in ((False, None), (True, 4.0)):
+    ours, published = (Cell({"beta": 4}, 3.0),), (Cell({"beta": 4}, 1.0, 0.5, 4),)
+    for exact, difference in ((False, None), (True, 8.0)):
         found = Reproduction(replace(STUDY, exact=exact), StudySettings("quick"), Findings(ours), published)
-        assert found.rows()[0]["difference_sd"] == difference
-        assert ("not comparable" in found.summary()) is not exact
+        assert found.rows()[0]["difference_se"] == difference
 
 
 def test_a_reproduction_can_be_written_as_json() -> None:
@@ -197,13 +192,13 @@ def test_all_published_numbers_can_be_read() -> None:
 
 def test_a_reproduction_trains_measures_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
-    known = (Cell({"beta": 4.0}, 1.0, 0.5),)
+    known = (Cell({"beta": 4.0}, 1.0, 0.5, 4),)
     monkeypatch.setattr("vaescope.studies.running.published_cells", lambda name: known if name == STUDY.name else ())
     found = reproduce(STUDY.name, "paper", runs=tmp_path, engine_options={"workers": 1}, progress=False)
     assert found.plain()["made_by"] == ["vaescope reproduce some-table1 --scale paper"]
-    assert [(row["beta"], row["ours"], row["difference_sd"]) for row in found.rows()] == [
+    assert [(row["beta"], row["ours"], row["difference_se"]) for row in found.rows()] == [
         (1.0, 2.0, None),
-        (4.0, 2.0, 2.0),
+        (4.0, 2.0, 4.0),
     ]
     assert "Some et al., Table 1" in found._repr_html_()
 
@@ -212,8 +207,7 @@ def test_quick_numbers_have_no_distance_from_published_ones() -> None:
     found = Reproduction(
         STUDY, StudySettings("quick"), Findings((Cell({"of": "a"}, 1.0),)), (Cell({"of": "a"}, 2.0, 0.5),)
     )
-    assert [(row["ours"], row["published"], row["difference_sd"]) for row in found.rows()] == [(1.0, 2.0, None)]
-    assert "not comparable" in found.summary()
+    assert [(row["ours"], row["published"], row["difference_se"]) for row in found.rows()] == [(1.0, 2.0, None)]
 
 
 def test_an_unknown_study_lists_the_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_reproduction_trains_its_share_and_says_so_first(
     monkeypatch.setitem(STUDIES, study.name, study)
     found = reproduce(study.name, share=share, runs=tmp_path, engine_options={"workers": 1}, progress=False)
     assert [cell.value for cell in found.findings.cells] == [steps]
-    assert found.summary() == f"Some et al., Table 1, {said}: 1 number; none is published to compare with"
+    assert found.summary() == f"Some et al., Table 1, {said}: no claim was stated"
 
 
 @pytest.mark.parametrize("given", [{"share": {"digit": 0.5}}, {"data": ("digit",)}])

@@ -140,10 +140,24 @@ SHARES = st.lists(st.floats(0.05, 0.95), min_size=1, max_size=4).map(tuple)
 def test_proposition_8_3_3_mixed_latents_add_their_passive_shares(
     seed: int, active: int, shares: tuple[float, ...]
 ) -> None:
-    # Equation 8.19 has a factor w too many in its second term; 8.21 and what follows are right without it.
     found = gap(seed, active, 0, shares)
     assert found == pytest.approx(mixed_gap(shares), rel=1e-9)
     assert 0 < found < len(shares)
+
+
+@BRISK
+@given(SEEDS, st.integers(1, ITEMS - 1))
+def test_equations_8_19_and_8_26_are_the_variance_of_a_mixture_without_the_factor_w(seed: int, active: int) -> None:
+    generator = np.random.default_rng(seed)
+    used, rest = generator.normal(2, 1, active), generator.normal(size=ITEMS - active)
+    rest -= rest.mean()
+    share = active / ITEMS
+    for passive in (rest, np.zeros_like(rest)):  # samples, and means
+        column = np.concatenate([used, passive])
+        within = share * used.var() + (1 - share) * passive.var()
+        first, second = share * (used.mean() - column.mean()) ** 2, (1 - share) * column.mean() ** 2
+        assert first + second + within == pytest.approx(column.var(), rel=1e-9)
+        assert column.var() - (first + share * second + within) == pytest.approx((1 - share) * second, rel=1e-6)
 
 
 @BRISK

@@ -36,6 +36,7 @@ LATENT_COLUMNS = {
     "passive_share": "share of passive items",
     "rolinek": "rolinek",
     "clapham": "clapham",
+    "intersection": "intersection",
 }
 SCORED = ("metric", "score", "95%", "of noise", "of the factors", "parts", "estimator")
 

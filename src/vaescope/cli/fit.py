@@ -58,6 +58,9 @@ def fit(
             autocompletion=run_ids,
         ),
     ] = None,
+    overcomplete: Annotated[
+        bool, Option("--overcomplete", help="Allow more latents than the data have dimensions.")
+    ] = False,
     training: options.TrainingFlags,
     opened: options.DataFlags,
     tracker: options.Tracker = None,
@@ -82,6 +85,7 @@ def fit(
         steps=steps,
         epochs=epochs,
         start=start,
+        overcomplete=overcomplete,
         tracker=shown_in,
         on_row=lambda row: new.add(row.run),
         **keywords,
@@ -176,8 +180,11 @@ def _changed_settings(run: Run, row: Row) -> Row:
     from vaescope.runs.store import data_of
     from vaescope.training import Member
 
-    (plain,) = FitOptions().configurations(data_of(run), [Member(run.configuration.member.latents)])
+    known = run.configuration
+    given = FitOptions(overcomplete=known.architecture.overcomplete)
+    (plain,) = given.configurations(data_of(run), [Member(known.member.latents)])
     defaults = summary_row(RunRecord(plain.id, TRAINING, plain.plain()), [])
+    defaults.pop("overcomplete", None)
     changed = {name for name, value in row.items() if value != defaults.get(name)} - {*NOT_SETTINGS}
     return {
         name: value

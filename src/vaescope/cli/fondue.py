@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from vaescope.sizing import Elbow, Fondue
 
 BAR_WIDTH = 40  # characters
-GAP_HELP = f'Criterion for "too many latents": {choices("gap")}'
+GAP_HELP = (
+    f'Criterion for "too many latents": {choices("gap")} information (FONDUE_IB) cuts the data into blocks that are '
+    "spread over it; the larger numbers of the thesis need sorted blocks: --set gap.cut=sorted."
+)
 
 
 @options.with_flags

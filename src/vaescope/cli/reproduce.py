@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
+from itertools import groupby
+from json import loads as read_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +31,9 @@ UNFINISHED = 3  # the exit code when pieces are missing
 
 def reproduce(
     names: Annotated[list[str] | None, Argument(help="Studies by name; --list shows them.")] = None,
-    list_all: Annotated[bool, Option("--list", help="List all studies with source and question.")] = False,
+    list_all: Annotated[
+        bool, Option("--list", help="List all studies: verdicts of their claims, minutes on an H200, state.")
+    ] = False,
     scale: Annotated[str, Option(help="quick (seconds on a CPU) or paper (as published).")] = "quick",
     seeds: Annotated[int | None, Option(help="Number of seeds. Default: the study's own.")] = None,
     share: Annotated[
@@ -65,6 +70,10 @@ def reproduce(
     ] = None,
     runs: options.Runs = "runs",
     output: Annotated[str, Option("--output", "-o", help="Folder for NAME.html, .csv and .json.")] = "studies",
+    figures: Annotated[
+        str | None,
+        Option(help="Also draw every chart as a file: svg, pdf or png. Needs matplotlib. Default: none."),
+    ] = None,
     device: options.Device = None,
     engine: options.Engine = "local",
     address: options.Address = None,
@@ -78,10 +87,10 @@ def reproduce(
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
     from vaescope.studies.pages import make_output, write_study
+    from vaescope.studies.pages.figures import check_kind, write_figures
 
     if list_all:
-        known = [{"name": study.name, "source": study.source, "question": study.question} for study in STUDIES.values()]
-        (print_json if json else print_rows)(known)
+        _print_list(json)
         return
     if not names:
         raise ConfigurationError("name a study to reproduce, or ask for all names with --list.")
@@ -90,6 +99,8 @@ def reproduce(
         lookup(STUDIES, name, "study")
     if piece is not None:
         parse_share(piece)
+    if figures is not None:
+        check_kind(figures)
     chosen: SettingsOptions = {
         "seeds": seeds,
         "share": _shares(share or []),
@@ -117,7 +128,12 @@ def reproduce(
             except StudyUnfinished as stopped:
                 unfinished.append(stopped)
                 continue
-            files = {kind: str(path) for kind, path in write_study(found, output).items()}
+            written = write_study(found, output)
+            if figures is not None:
+                kept = read_json(written["json"].read_text(encoding="utf-8"))
+                drawn = write_figures(kept, output, figures, written["json"].stem)
+                written |= {f"figure {number}": path for number, path in enumerate(drawn, 1)}
+            files = {kind: str(path) for kind, path in written.items()}
             printed.append({**found.plain(), "files": files})
             if not json:
                 _print_study(found, files)
@@ -129,6 +145,31 @@ def reproduce(
         print_line(f"unfinished: {study}", sys.stderr)
     if unfinished:
         raise typer.Exit(UNFINISHED)
+
+
+def _print_list(json: bool) -> None:
+    from vaescope.studies import STUDIES
+    from vaescope.studies.claims import tally
+    from vaescope.studies.kept import command_in_full, cost_of, state_of, verdicts_of
+
+    known, shown = [], []
+    for study in STUDIES.values():
+        cost, verdicts = cost_of(command_in_full(study.name)), verdicts_of(study.name)
+        row = {
+            "name": study.name,
+            "state": state_of(study.name),
+            "h200_minutes": None if cost is None else cost.minutes,
+            "source": study.source,
+            "question": study.question,
+        }
+        known.append({**row, "verdicts": verdicts})
+        shown.append({**row, "verdicts": tally(Counter(verdicts).elements())})
+    if json:
+        print_json(known)
+        return
+    names = ("name", "state", "h200_minutes", "verdicts", "source", "question")
+    print_rows(shown, names, first=names, more="`--list --json` has all columns")
+    print_line("h200_minutes: the whole study as published on one H200, at the measured time of a step.")
 
 
 def _shares(given: list[str]) -> float | dict[str, float]:
@@ -165,6 +206,10 @@ def _print_study(found: Reproduction, files: dict[str, str]) -> None:
     if len(rows) > MAX_SHOWN_ROWS:
         print_line(f"{len(rows) - MAX_SHOWN_ROWS} more rows are in {files['csv']}")
     print_line(f"{found.summary()}.")
+    for why, judged in groupby(found.judged(), key=lambda one: one.why):
+        for one in judged:
+            print_line(f"{one.verdict}: {one.claim.says}")
+        print_line(f"  {why}")
     for note in found.findings.notes:
         print_line(f"note: {note}")
     print_line(f"written: {', '.join(files.values())}")

@@ -21,8 +21,9 @@ from vaescope.data.pixel_scale import UNIT_SCALE, PixelScale
 from vaescope.encoding.untouched import checked_device, place_of, untouched
 from vaescope.encoding.wrap import checked_model, instead_of, model_of
 from vaescope.encoding.wrapped import WrappedModel
-from vaescope.errors import DataError
+from vaescope.errors import ConfigurationError, DataError
 from vaescope.models import LatentModel, TrainableModel
+from vaescope.models.latent_model import EncodesWithNoise
 from vaescope.models.module import gaussian_prior
 from vaescope.models.moments import VARIANCE
 from vaescope.models.outputs import reader_of
@@ -146,6 +147,7 @@ def encode(
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool | None = None,
+    inner_noise: bool = False,
 ) -> Representation:
     """Encode every item of a data set.
 
@@ -158,13 +160,17 @@ def encode(
         seed: Random seed for sampling; the sample of item i depends on `seed` and i alone.
         device: Where the model runs; it is moved back afterwards. Default: where it is.
         progress: Whether to show progress. Default: for many items.
+        inner_noise: Whether a VGON draws the noise of its inner passes too, as in training; the mean and the variance
+            of an item then depend on `seed` as its sample does. Default: it does not, and an item has one posterior.
 
     Returns:
         The codes on the CPU, with the factors and labels of the data, and the mean and variance of the prior if it is a
         Gaussian other than N(0, 1). If the latents are the channels of spatial codes, there is one row per position,
         without factors and labels.
     """
-    groups = encode_groups(model, data, chunk=chunk, seed=seed, device=device, progress=progress)
+    groups = encode_groups(
+        model, data, chunk=chunk, seed=seed, device=device, progress=progress, inner_noise=inner_noise
+    )
     if len(groups) > 1:
         raise DataError(
             f"the model encodes {len(groups)} groups of latents ({', '.join(groups)}), not one. Use "
@@ -183,12 +189,18 @@ def encode_groups(
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool | None = None,
+    inner_noise: bool = False,
 ) -> dict[str, Representation]:
     """Encode every item of a data set with a model of several groups of latents; one group is named ''.
 
     The arguments are those of `encode`.
     """
     given = checked_model(model)
+    if inner_noise and not isinstance(given, EncodesWithNoise):
+        raise ConfigurationError(
+            f"inner_noise needs a model that draws noise to find a posterior, such as a VGON, got "
+            f"{type(given).__name__}. Leave it out: all noise of this model is in the sample."
+        )
     opened = open_for(given, data)
     inputs = ModelInputs(given, opened, seed=seed, device=device)
     size = items_per_call(given, CHUNK_ITEMS) if chunk is None else chunk
@@ -196,7 +208,7 @@ def encode_groups(
     priors: dict[str, list[tuple[Tensor, Tensor]]] = {}
     with untouched(given, device):
         for index in index_chunks(opened, size, "encoding", device=inputs.device, progress=progress):
-            for name, (posterior, prior) in _posteriors(given, inputs, index).items():
+            for name, (posterior, prior) in _posteriors(given, inputs, index, inner_noise).items():
                 sample = inputs.sample(posterior, index)
                 codes.setdefault(name, []).append((posterior.mean.cpu(), posterior.variance.cpu(), sample.cpu()))
                 if prior is not None:
@@ -205,13 +217,17 @@ def encode_groups(
 
 
 def _posteriors(
-    model: LatentModel, inputs: ModelInputs, index: Int[Tensor, "batch"]
+    model: LatentModel, inputs: ModelInputs, index: Int[Tensor, "batch"], inner_noise: bool
 ) -> Mapping[str, tuple[Distribution, Distribution | None]]:
     """The posterior of each group for the items at `index`, with its prior unless that is N(0, 1)."""
     if isinstance(model, WrappedModel):
         return model.encode_groups(inputs.batch(index))
-    condition = inputs.condition(index)
-    return {"": (model.encode(inputs.batch(index), *condition), gaussian_prior(model, *condition))}
+    x, condition = inputs.batch(index), inputs.condition(index)
+    if inner_noise and isinstance(model, EncodesWithNoise):
+        posterior = model.encode_with_noise(x, inputs.noise(model.noise, index), *condition)
+    else:
+        posterior = model.encode(x, *condition)
+    return {"": (posterior, gaussian_prior(model, *condition))}
 
 
 def _representation(

@@ -29,7 +29,7 @@ with extra("torchmetrics"):
 
 SETTINGS = ("latents", "alpha", "epsilon")
 ADVICE = "Pass update(mean, variance=...), update(mean, log_variance=...), or one posterior."
-SUMS = ("kl", "negligible", "passive", "histogram")
+SUMS = ("kl", "negligible", "passive", "active", "histogram")
 
 
 class VariableTypesMetric(Metric):
@@ -73,7 +73,7 @@ class VariableTypesMetric(Metric):
         for name in ("mean_spread", "variance_spread"):
             self.add_state(name, torch.zeros(3, self.latents, dtype=torch.float64), _merged)
         self.add_state("kl", torch.zeros(self.latents, dtype=torch.float64), "sum")
-        for name in ("negligible", "passive"):
+        for name in ("negligible", "passive", "active"):
             self.add_state(name, torch.zeros(self.latents, dtype=torch.int64), "sum")
         self.add_state("histogram", torch.zeros(self.latents, VARIANCE_BINS + 1, dtype=torch.int64), "sum")
 
@@ -130,10 +130,8 @@ class VariableTypesMetric(Metric):
 
     def _statistics(self) -> LatentStatistics:
         mean, variance = _unpacked(self.mean_spread.cpu()), _unpacked(self.variance_spread.cpu())
-        kl, negligible, passive, histogram = (getattr(self, name).cpu() for name in SUMS)
-        return LatentStatistics(
-            int(mean.count), mean, variance, kl, negligible, passive, histogram, self.alpha, self.epsilon
-        )
+        sums = {name: getattr(self, name).cpu() for name in SUMS}
+        return LatentStatistics(int(mean.count), mean, variance, **sums, alpha=self.alpha, epsilon=self.epsilon)
 
 
 def _posterior(given: object, spreads: Mapping[Spread, ArrayLike | None]) -> Moments:

@@ -12,7 +12,7 @@ import torch
 from vaescope.checks import is_whole, whole_number
 from vaescope.data.conditions import ConditionKind
 from vaescope.data.dataset import Missing
-from vaescope.errors import ConfigurationError, LatentError
+from vaescope.errors import ConfigurationError, LatentError, quoted
 from vaescope.likelihoods import LIKELIHOODS, Likelihood
 from vaescope.likelihoods.units import check_units, plain_units
 from vaescope.memory import check_memory
@@ -38,6 +38,7 @@ class Architecture:
         condition: Number of columns of the condition of a conditional model: its classes, or its varying factors.
         options: Names and values of the model's options.
         standardise, missing: How the model takes items, as in `Dataset`.
+        overcomplete: Whether there may be more latents than the data have dimensions.
     """
 
     model: str | Mapping[str, object] = "vae"
@@ -50,6 +51,7 @@ class Architecture:
     options: tuple[tuple[str, object], ...] = ()
     standardise: bool = False
     missing: Missing | None = None
+    overcomplete: bool = False
 
     def __post_init__(self) -> None:
         self._split_model()
@@ -63,6 +65,7 @@ class Architecture:
         object.__setattr__(self, "prior", PRIORS.resolve(prior))
         object.__setattr__(self, "likelihood", LIKELIHOODS.resolve(self.likelihood))
         self._check_condition()
+        checked_overcomplete(self.overcomplete)
         check_units(self.parts.likelihood, self.standardise, self.missing)
         deterministic = POSTERIORS[kind.default_posterior].deterministic
         if deterministic != self.parts.posterior.deterministic:
@@ -155,7 +158,7 @@ class Architecture:
 
     def form(self, shape: tuple[int, ...], latents: int) -> LatentModule:
         """The model without memory for its weights."""
-        check_latents(latents, shape)
+        check_latents(latents, shape, self.overcomplete)
         with without_memory(f"a model with {latents} latents for items of shape {shape}"):
             return self._construct(shape, latents)
 
@@ -180,6 +183,7 @@ class Architecture:
             "initialisation": self.initialisation,
             "condition": self.condition,
             **plain_units(self.standardise, self.missing),
+            **plain_overcomplete(self.overcomplete),
         }
 
 
@@ -209,11 +213,27 @@ def check_fits(what: str, shapes: Mapping[str, tuple[int, ...]], bytes_each: int
     check_memory(f"{what} with {numbers:,} parameters", bytes_each * numbers, remedy, free)
 
 
-def check_latents(latents: int, shape: tuple[int, ...]) -> None:
-    """Raise an error unless `latents` is between 1 and the number of dimensions of an item."""
+def check_latents(latents: int, shape: tuple[int, ...], overcomplete: bool = False) -> None:
+    """Raise an error unless `latents` is between 1 and, unless `overcomplete`, the number of dimensions of an item."""
+    if overcomplete:
+        if not is_whole(latents, 1):
+            raise LatentError(f"latents must be a whole number of at least 1, got {latents!r}.")
+        return
     dimensions = math.prod(shape)
     if not is_whole(latents, 1, dimensions):
         raise LatentError(
             f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "
-            f"got {latents!r}. Choose fewer latents, or data with more dimensions."
+            f"got {latents!r}. Choose fewer latents or data with more dimensions; overcomplete=True lets fit take more."
         )
+
+
+def checked_overcomplete(overcomplete: object) -> bool:
+    """Whether there may be more latents than dimensions, or an error."""
+    if not isinstance(overcomplete, bool):
+        raise ConfigurationError(f"overcomplete must be True or False, got {quoted(overcomplete)}.")
+    return overcomplete
+
+
+def plain_overcomplete(overcomplete: bool) -> dict[str, object]:
+    """The entry of a configuration, which has none for the default, so that it keeps its id."""
+    return {"overcomplete": True} if overcomplete else {}

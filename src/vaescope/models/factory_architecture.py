@@ -15,7 +15,7 @@ from vaescope.data.dataset import Missing, checked_missing
 from vaescope.errors import ConfigurationError
 from vaescope.likelihoods import LIKELIHOODS, Likelihood
 from vaescope.likelihoods.units import check_units, item_units, plain_units
-from vaescope.models.architecture import Architecture, check_latents
+from vaescope.models.architecture import Architecture, check_latents, checked_overcomplete, plain_overcomplete
 from vaescope.models.factory import FactoryRecord, built_module, factory_name
 from vaescope.models.factory_model import FactoryModel, KeptLatents, Reading, check_size, examine, refuse_sigmoid
 from vaescope.models.factory_source import FactoryFunction
@@ -56,6 +56,7 @@ class FactoryArchitecture:
     kept: KeptLatents | None = None
     standardise: bool = False
     missing: Missing | None = None
+    overcomplete: bool = False
 
     def __post_init__(self) -> None:
         if self.likelihood is not None:
@@ -108,6 +109,7 @@ class FactoryArchitecture:
         given = dict(table)
         fields = ("factory", "prior", "likelihood", "kept", "standardise", "missing")
         factory, prior, likelihood, kept, standardise, missing = (given.pop(name, None) for name in fields)
+        overcomplete = checked_overcomplete(given.pop("overcomplete", False))
         if given or not isinstance(factory, Mapping) or not isinstance(prior, Mapping):
             raise ConfigurationError(f"models of a factory must have a factory and a prior, got {sorted(table)}.")
         return cls(
@@ -117,6 +119,7 @@ class FactoryArchitecture:
             KeptLatents(tuple(kept["kept"]), int(kept["whole"])) if isinstance(kept, Mapping) else None,
             bool(standardise),
             checked_missing(missing),
+            overcomplete,
         )
 
     def plain(self) -> dict[str, object]:
@@ -128,7 +131,8 @@ class FactoryArchitecture:
         }
         if self.kept is not None:
             table["kept"] = {"kept": list(self.kept.kept), "whole": self.kept.whole}
-        return {**table, **plain_units(self.standardise, self.missing)}
+        units = plain_units(self.standardise, self.missing)
+        return {**table, **units, **plain_overcomplete(self.overcomplete)}
 
     @property
     def model(self) -> str:
@@ -185,7 +189,7 @@ class FactoryArchitecture:
             latents: The number of latents.
             seed: Seed of the random numbers that the factory draws; None if only shapes matter.
         """
-        check_latents(latents, shape)
+        check_latents(latents, shape, self.overcomplete)
         known, whole = self._known(), latents if self.kept is None else self.kept.whole
         if shape not in known.readings:
             _, known.readings[shape] = examine(known.function, shape)

@@ -28,6 +28,15 @@ class ForwardPass:
 
 
 @runtime_checkable
+class EncodesWithNoise(Protocol):
+    """A model that draws noise to find the posterior, in training at least; `encode` leaves this noise out."""
+
+    def encode_with_noise(self, x: Items, noise: Noise, condition: Tensor | None = None) -> Distribution:
+        """q(z|x) with the given noise, which has the streams of a forward pass."""
+        ...
+
+
+@runtime_checkable
 class LatentModel(Protocol):
     """x -> q(z|x) -> z -> p(x|z), with a prior over z.
 

@@ -5,6 +5,7 @@ W is `loadings` (dimensions x latents), b is `offset`. With beta, beta * gamma t
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import torch
@@ -62,14 +63,24 @@ def elbo(
 
     Twice this, without the constants, is eq. 4.5 and, with beta, 4.22.
     """
+    trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
+    rate = trace + mean.square().sum(-1) - torch.logdet(covariance) - loadings.shape[1]
+    return expected_log_likelihood(x, loadings, offset, gamma, mean, covariance) - 0.5 * beta * rate
+
+
+def expected_log_likelihood(
+    x: Items,
+    loadings: Loadings,
+    offset: Offset,
+    gamma: Scalar,
+    mean: Codes,
+    covariance: Float[Tensor, "*#batch latents latents"],
+) -> PerItem:
+    """E log p(x|z) of each example for any Gaussian posterior, in nats, with every constant (eq. 4.4; 5.2)."""
     gamma = _like(gamma, x)
-    dimensions, latents = loadings.shape
     error = (x - offset - mean @ loadings.T).square().sum(-1)
     spread = ((loadings @ covariance) * loadings).sum((-2, -1))
-    distortion = dimensions * (LOG_TWO_PI + gamma.log()) + (error + spread) / gamma
-    trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
-    rate = trace + mean.square().sum(-1) - torch.logdet(covariance) - latents
-    return -0.5 * (distortion + beta * rate)
+    return -0.5 * (len(loadings) * (LOG_TWO_PI + gamma.log()) + (error + spread) / gamma)
 
 
 def full_objective(x: Items, loadings: Loadings, offset: Offset, gamma: Scalar, beta: Scalar = 1.0) -> PerItem:
@@ -143,6 +154,17 @@ def cheapest_noise_cost(loadings: Loadings, precision: Scalar) -> Float[Tensor, 
     sum of the -log(variance) / 2, instead of twice that, as in eq. 23.
     """
     return noise_cost(loadings, cheapest_variance(loadings, precision))
+
+
+def least_log_noise_cost(spectra: Float[Tensor, "items latents"], precision: Scalar) -> Float[Tensor, ""]:
+    """The minimum over rotations of the codes of the sum over items of log `noise_cost` (Rolinek, eq. 18, theorem 2).
+
+    Each item has its own linear decoder, whose squared singular values `spectra` holds, its own rotation and its own
+    variances; the -log of all variances together sum to `precision` (eq. 19). Only this sum matters, not how the items
+    share it. Every minimum has decoders with orthogonal columns.
+    """
+    latents = spectra.shape[1]
+    return (math.log(latents) + spectra.log().mean(1)).sum() - precision / latents
 
 
 def _precision(loadings: Tensor, gamma: Scalar, beta: Scalar) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rules for active, mixed and passive latents (Bonheme, section 6.4.1), and for the start of posterior collapse."""
+"""Rules for active, mixed and passive latents (Bonheme, chapters 4 to 6), and for the start of posterior collapse."""
 
 from __future__ import annotations
 
@@ -59,6 +59,29 @@ def prior_relative_type_codes(
     active = variable_type_codes(variance[0] / unit, variance[1] / unit.square(), alpha) == VARIABLE_TYPES.index(ACTIVE)
     passive = (variable_type_codes(*ratio, alpha) == VARIABLE_TYPES.index(PASSIVE)) & (distance <= alpha)
     return _codes(active, passive)
+
+
+def example_types(mean: PerLatent, variance: PerLatent, alpha: float = ALPHA) -> tuple[Flags, Flags]:
+    """Whether each latent is passive for an example, and whether it is active (Bonheme, definition 4.1.1).
+
+    Passive: the mean is within `alpha` of 0 and the variance within `alpha` of 1. Active: the variance is at most
+    `alpha`. A latent may be neither, which the definition leaves out.
+    """
+    return (mean.abs() <= alpha) & ((variance - 1).abs() <= alpha), variance <= alpha
+
+
+def intersection_type_codes(
+    passive: Int[Tensor, "latents"], active: Int[Tensor, "latents"], count: int
+) -> Int[Tensor, "latents"]:
+    """Positions in `VARIABLE_TYPES` by intersection over `count` examples (Bonheme, definition 6.3.1).
+
+    Passive, or active, if the latent is so for every example; mixed otherwise. In the definition a mixed latent is
+    passive for some examples and active for others; here that includes a latent that is neither for some example.
+
+    Args:
+        passive, active: The number of examples for which each latent is passive and active, as in `example_types`.
+    """
+    return _codes(active == count, passive == count)
 
 
 def _codes(active: Flags, passive: Flags) -> Types:

@@ -15,7 +15,7 @@ from vaescope.codes.chunks import Chunk, Codes, MeanAndVariance
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.numerics import gaussian
 from vaescope.numerics.moments import Spread
-from vaescope.numerics.polarised import ALPHA
+from vaescope.numerics.polarised import ALPHA, example_types
 
 EPSILON = 0.01  # divergence in nats below which an example counts as passive (Clapham, eq. 5)
 VARIANCE_BINS = 20
@@ -49,9 +49,10 @@ class LatentStatistics:
         mean, variance: Spread of the mean and of the variance representation.
         kl: Sum of the divergences from the prior in nats (Bonheme, eq. 2.18).
         negligible: Number of examples whose divergence is below `epsilon` (Clapham, eq. 5).
-        passive: Number of examples for which the latent is passive within `alpha` (Bonheme, definition 4.1.1).
+        passive, active: Number of examples for which the latent is passive, and active, within `alpha` (Bonheme,
+            definition 4.1.1).
         histogram: Counts of variances in units of the prior's: 20 bins of [0, 1) and one for all others.
-        alpha, epsilon: The tolerance of `passive` and the threshold of `negligible`.
+        alpha, epsilon: The tolerance of `passive` and `active` and the threshold of `negligible`.
         prior: The codes in units of the prior; None for N(0, 1).
     """
 
@@ -61,6 +62,7 @@ class LatentStatistics:
     kl: Float[Tensor, "latents"]
     negligible: Int[Tensor, "latents"]
     passive: Int[Tensor, "latents"]
+    active: Int[Tensor, "latents"]
     histogram: Int[Tensor, "latents bins"]
     alpha: float
     epsilon: float
@@ -82,7 +84,7 @@ class LatentStatistics:
         Args:
             mean, variance: Means and variances of the posteriors.
             prior: A pair (mean, variance), items x latents or one number per latent. Default: N(0, 1).
-            alpha, epsilon: The tolerance of `passive` and the threshold of `negligible`.
+            alpha, epsilon: The tolerance of `passive` and `active` and the threshold of `negligible`.
             chunk: The number of items to read at a time. Default: a few megabytes.
         """
         return merged_statistics([Codes.of((mean, variance), prior)], alpha, epsilon, chunk)
@@ -115,6 +117,7 @@ class LatentStatistics:
             kl=self.kl + other.kl,
             negligible=self.negligible + other.negligible,
             passive=self.passive + other.passive,
+            active=self.active + other.active,
             histogram=self.histogram + other.histogram,
             prior=None if self.prior is None or other.prior is None else self.prior.merge(other.prior),
         )
@@ -185,7 +188,7 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
         moved, ratio = (moved - chunk.prior_mean) / chunk.prior_variance.sqrt(), ratio / chunk.prior_variance
         prior = PriorUnits(Spread.of(moved), Spread.of(ratio), Spread.of(chunk.prior_variance.expand_as(ratio)))
     rates = divergences(chunk)
-    passive = (moved.abs() <= alpha) & ((ratio - 1).abs() <= alpha)
+    passive, active = example_types(moved, ratio, alpha)
     latents = ratio.shape[1]
     offset = torch.arange(latents, device=ratio.device) * (VARIANCE_BINS + 1)
     bins = (ratio * VARIANCE_BINS).clamp_(max=VARIANCE_BINS).long() + offset
@@ -197,6 +200,7 @@ def _statistics(chunk: Chunk, alpha: float, epsilon: float) -> LatentStatistics:
         rates.sum(0).cpu(),
         (rates < epsilon).sum(0).cpu(),
         passive.sum(0).cpu(),
+        active.sum(0).cpu(),
         histogram.reshape(latents, VARIANCE_BINS + 1).cpu(),
         alpha,
         epsilon,

@@ -1,4 +1,4 @@
-"""Variable types under the polarised regime: active, mixed, passive (Bonheme, definition 6.3.1)."""
+"""Variable types under the polarised regime: active, mixed, passive (Bonheme, chapter 6)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import numpy as np
 from torch import Tensor
 
 from vaescope.codes.chunks import Codes, MeanAndVariance, PosteriorsLike
-from vaescope.errors import ConfigurationError, DataError
+from vaescope.errors import ConfigurationError, DataError, unknown_name
 from vaescope.notebook import NotebookResult
-from vaescope.numerics.polarised import ALPHA, ROLINEK_ACTIVE_SD, prior_relative_type_codes, variable_type_codes
+from vaescope.numerics.polarised import (
+    ALPHA,
+    ROLINEK_ACTIVE_SD,
+    intersection_type_codes,
+    prior_relative_type_codes,
+    variable_type_codes,
+)
 from vaescope.numerics.variable_type_names import ACTIVE, MIXED, PASSIVE, VARIABLE_TYPES
 from vaescope.regime.statistics import EPSILON, VARIANCE_BINS, LatentStatistics, checked_tolerance, merged_statistics
 from vaescope.tables import Row, rows_from_columns
@@ -111,6 +117,7 @@ def variable_types(
     codes: PosteriorsLike | LatentStatistics,
     *,
     prior: MeanAndVariance | None = None,
+    rule: str | None = None,
     alpha: float = ALPHA,
     epsilon: float = EPSILON,
     delta: float = DELTA,
@@ -118,22 +125,27 @@ def variable_types(
 ) -> VariableTypes:
     """Find which latents are active, mixed and passive, in one pass over the codes.
 
-    The rules:
+    All rules that apply are computed; the main one gives `types`. The rules:
 
-    - "thesis", the main rule (Bonheme, section 6.4.1): from the mean and the variance of the variance representation,
+    - "thesis", the default (Bonheme, section 6.4.1): from the mean and the variance of the variance representation,
       within `alpha`. If all variances are 0, as in deterministic codes, all latents are active and their divergence is
       infinite.
-    - "conditional", the main rule if the prior is not N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2): passive latents
+    - "conditional", the default if the prior is not N(0, 1) (Bonheme, propositions 5.2.1 and 5.2.2): passive latents
       follow the prior, whose variance may be small; the variance of active latents is far below the prior's.
     - "rolinek" (section 5.2): active if the standard deviation of the mean representation, in units of the prior's, is
       above 0.5, else passive.
     - "clapham" (eq. 5): passive if the divergence from the prior is below `epsilon` for a share of at least
       1 - `delta` of the examples, else active.
+    - "intersection" (Bonheme, definition 6.3.1): passive if mean and variance are those of the prior, within `alpha`,
+      for every example; active if the variance is at most `alpha` times the prior's for every example; else mixed. One
+      example that differs makes a latent mixed, so it finds more mixed latents than "thesis", the more the larger the
+      set.
 
     Args:
         codes: A `Representation`, a pair (mean, variance) of arrays or tensors (memory maps are read in chunks), or
             `LatentStatistics`.
         prior: A pair (mean, variance). Default: the prior of the representation, or N(0, 1).
+        rule: Name of the main rule. Default: "thesis", or "conditional" if the prior is not N(0, 1).
         alpha: Tolerance around the variances 0 and 1.
         epsilon: Divergence in nats below which an example counts as passive under "clapham".
         delta: Share of the examples that may exceed `epsilon` in a passive latent under "clapham".
@@ -167,10 +179,21 @@ def variable_types(
         )
     by_rule["rolinek"] = _active_where(statistics.relative_mean.variance.sqrt() > ROLINEK_ACTIVE_SD)
     by_rule["clapham"] = _active_where(statistics.negligible.double() < (1 - delta) * statistics.count)
-    rule = "conditional" if "conditional" in by_rule else "thesis"
+    by_rule["intersection"] = _named(intersection_type_codes(statistics.passive, statistics.active, statistics.count))
+    rule = checked_rule(rule, by_rule)
     kinds = [_mixed_kind(counts) for counts in statistics.histogram.tolist()]
     mixed_kinds = tuple(kind if found == MIXED else None for kind, found in zip(kinds, by_rule[rule], strict=True))
     return VariableTypes(rule, by_rule, mixed_kinds, statistics, delta)
+
+
+def checked_rule(rule: str | None, known: Iterable[str]) -> str:
+    """The main rule, by default that for the prior of the codes; an unknown name raises an error."""
+    names = list(known)
+    if rule is None:
+        return "conditional" if "conditional" in names else "thesis"
+    if rule not in names:
+        raise unknown_name("rule of variable types", rule, names)
+    return rule
 
 
 def checked_types(types: TypesLike, latents: int) -> tuple[str, ...]:

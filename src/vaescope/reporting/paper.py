@@ -6,8 +6,10 @@ A plot written twice gives the same bytes: files have no date, and names within 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +26,13 @@ MAX_LEVEL_NAMES = 6  # of columns, which stand upright if there are more
 COLUMN_INCHES = 3.4  # width of a column of a paper that has two
 DOTS_PER_INCH = 300  # of .png files
 SALT = "vaescope"
+NO_MATPLOTLIB = "figures need matplotlib. Install it: pip install 'vaescope[plots]'."
+# What a file would say about when and by what it was made.
+UNNAMED: Final[Mapping[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-.", None: "-"}
 MARKERS = {
     "circle": "o",
@@ -60,18 +69,31 @@ def write_figure(figure: go.Figure, path: Path, width: float = COLUMN_INCHES, he
         raise ConfigurationError(
             f"a plot is saved as {', '.join((*FORMATS, '.html', '.csv'))}; got {path.name!r}. Change its ending."
         )
+    with paper_style():
+        content = drawn_bytes(to_matplotlib(figure, width, height), path.suffix[1:], bbox_inches="tight")
+    with open_output(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def paper_style(**changes: Any) -> Iterator[None]:
+    """Matplotlib's defaults with STYLE and `changes` in the block, whatever the user has set."""
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise ConfigurationError("figures need matplotlib. Install it: pip install 'vaescope[plots]'.") from error
+        raise ConfigurationError(NO_MATPLOTLIB) from error
+    settings: Any = {**STYLE, **changes}
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
-        drawn = to_matplotlib(figure, width, height)
-        # The date of creation is left out.
-        dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix]
-        with open_output(path) as file:
-            drawn.savefig(file, format=path.suffix[1:], dpi=DOTS_PER_INCH, metadata=dated, bbox_inches="tight")
+        mpl.rcParams.update(settings)
+        yield
+
+
+def drawn_bytes(drawn: Figure, kind: str, title: str = "", **options: Any) -> bytes:
+    """The content of a file of a kind (svg, pdf or png), without the date and without the version of matplotlib."""
+    content, named = BytesIO(), {"Title": title} if title else {}
+    drawn.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata={**named, **UNNAMED[kind]}, **options)
+    return content.getvalue()
 
 
 def to_matplotlib(figure: go.Figure, width: float = COLUMN_INCHES, height: float | None = None) -> Figure:

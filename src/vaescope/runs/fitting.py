@@ -72,6 +72,7 @@ def fit(
     prior: PartSpec[Prior] | None = None,
     likelihood: PartSpec[Likelihood] | None = None,
     initialisation: str | None = None,
+    overcomplete: bool = False,
     optimiser: PartSpec[Optimiser] = "adam",
     batch: int = 64,
     steps: int | None = None,
@@ -111,6 +112,7 @@ def fit(
         likelihood: Default: 'bernoulli' for images, 'negative_binomial' for counts in an AnnData or a sparse matrix,
             else 'gaussian' with a learned variance.
         initialisation: Default: chosen by the model.
+        overcomplete: Whether there may be more latents than the data have dimensions.
         optimiser: Default: 'adam'.
         batch: Items in a batch.
         steps, epochs: Length of training; give one of them. Default: 5000 steps.
@@ -147,6 +149,7 @@ def fit(
         prior=prior,
         likelihood=likelihood,
         initialisation=initialisation,
+        overcomplete=overcomplete,
         optimiser=optimiser,
         batch=batch,
         steps=steps,

@@ -27,6 +27,7 @@ from vaescope.models import (
     check_latents,
     likelihood_of,
 )
+from vaescope.models.architecture import checked_overcomplete
 from vaescope.models.factory import checked_factory
 from vaescope.nets import Net
 from vaescope.numerics.moments import Spread
@@ -123,6 +124,7 @@ class TrainingOptions:
 class FitOptions(TrainingOptions):
     """All options of `fit` apart from the data and the members; the fields are its keywords."""
 
+    overcomplete: bool = False
     batch: int = 64
     epochs: float | None = None
     steps: int | None = None
@@ -139,6 +141,7 @@ class FitOptions(TrainingOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_overcomplete(self.overcomplete)
         for name in ("batch", "evaluation_items", "steps", "log_every", "evaluate_every"):
             value = getattr(self, name)
             if value is not None or name in ("batch", "evaluation_items"):
@@ -162,11 +165,17 @@ class FitOptions(TrainingOptions):
                 raise unknown_name("option of a fit", name, known)
         return cls(**options)  # values are checked when the object is made
 
+    def architecture(self, data: Dataset) -> AnyArchitecture:
+        """The architecture, with defaults chosen from the data."""
+        found = super().architecture(data)
+        return dataclasses.replace(found, overcomplete=True) if self.overcomplete else found
+
     def configurations(self, data: Dataset, members: Sequence[Member]) -> list[Configuration]:
         """The configuration of each member's run on these data, after checking that the parts and the data fit."""
-        for member in members:
-            check_latents(member.latents, data.shape)
         split, start = self.split(), self.start_run()
+        overcomplete = self.overcomplete or (start is not None and start.configuration.architecture.overcomplete)
+        for member in members:
+            check_latents(member.latents, data.shape, overcomplete)
         architecture = self.architecture(data) if start is None else self._architecture_of(start, data, members)
         check_likelihood(architecture, data)
         plan, parent = self.plan(len(split.of(data)[0])), None if start is None else start.id

@@ -302,6 +302,7 @@ def settings_of(record: RunRecord) -> Row:
         **{name: plan[name] for name in (*PLAN_COLUMNS, *INTERVALS)},
         "held_out": split["held_out"],
         "split_seed": split["seed"],
+        "overcomplete": configuration["architecture"].get("overcomplete"),
     }
     for part, table in parts.items():
         for option, value in table.items() if isinstance(table, Mapping) else ():

@@ -17,6 +17,8 @@ from vaescope.errors import DataError
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
 
+OPTIONAL = {"marks", "columns", "axes"}  # fields that are not kept where they are empty
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -49,7 +51,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class Matrix:
-    """One cell for each row and column, light for 0 and dark for `largest`."""
+    """One cell for each row and column, light for 0 and dark for `largest`.
+
+    `axes` say what the rows and what the columns are, if their names do not.
+    """
 
     title: str
     sentence: str
@@ -58,11 +63,13 @@ class Matrix:
     columns: Sequence[str]
     of: str
     largest: float | None = 1.0
+    axes: Sequence[str] = ()
 
     def plain(self) -> JsonTable:
         """For machines."""
         table = {"rows": list(self.rows), "columns": list(self.columns), "matrix": np.asarray(self.matrix).tolist()}
-        written: JsonTable = without_infinities({"chart": "matrix", **_fields(self), **table})
+        axes = {"axes": list(self.axes)} if self.axes else {}
+        written: JsonTable = without_infinities({"chart": "matrix", **_fields(self), **table, **axes})
         return written
 
 
@@ -86,16 +93,21 @@ class Histograms:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Rows of items, each with a caption; items x shape, numbers in [0, 1] for images."""
+    """Rows of items, each with a caption; items x shape, numbers in [0, 1] for images.
+
+    `columns` are names of the items, which stand above the rows that have as many.
+    """
 
     title: str
     sentence: str
     strips: Sequence[tuple[str, Tensor]] = field(repr=False)
+    columns: Sequence[str] = ()
 
     def plain(self) -> JsonTable:
         """For machines; the items as bytes, in 255 steps from black to white."""
         strips = [{"caption": caption, **pictures(items)} for caption, items in self.strips]
-        return {"chart": "pictures", "title": self.title, "sentence": self.sentence, "strips": strips}
+        names = {"columns": list(self.columns)} if self.columns else {}
+        return {"chart": "pictures", "title": self.title, "sentence": self.sentence, "strips": strips, **names}
 
 
 Chart = Lines | Matrix | Histograms | Pictures
@@ -106,7 +118,7 @@ def chart_of(table: JsonTable) -> Chart:
     own, kind = {name: value for name, value in table.items() if name != "chart"}, table.get("chart")
     kinds = {"lines": Lines, "matrix": Matrix, "histograms": Histograms, "pictures": Pictures}
     known = {one.name for one in fields(kinds[kind])} if kind in kinds else set()
-    if set(own) | ({"marks"} & known) != known:  # lines are kept without marks where they have none
+    if set(own) | (OPTIONAL & known) != known:
         raise DataError(
             f"a chart must be of a known kind, with {', '.join(sorted(known)) or 'its fields'}; got {kind!r} with "
             f"{', '.join(sorted(own))}. Make the study again."
@@ -114,10 +126,12 @@ def chart_of(table: JsonTable) -> Chart:
     if kind == "lines":
         return Lines(**{**own, "marks": tuple(own.get("marks", ()))})
     if kind == "matrix":
-        return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64)})
+        axes = tuple(own.get("axes", ()))
+        return Matrix(**{**own, "matrix": np.array(own["matrix"], dtype=np.float64), "axes": axes})
     if kind == "histograms":
         groups = {name: (group["edges"], group["counts"]) for name, group in own["groups"].items()}
         return Histograms(**{**own, "groups": groups})
+    own["columns"] = tuple(own.get("columns", ()))
     return Pictures(**{**own, "strips": [(strip["caption"], images(strip)) for strip in own["strips"]]})
 
 

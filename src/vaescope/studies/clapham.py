@@ -13,6 +13,7 @@ from vaescope.encoding import encode
 from vaescope.regime import VARIABLE_TYPES, collapse, point_of_total_collapse
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.similarity import SimilarityMap, group_similarity
+from vaescope.studies import clapham_claims as claims
 from vaescope.studies.charts import Histograms, Lines, Matrix
 from vaescope.studies.context import (
     GroupMeasurement,
@@ -25,7 +26,7 @@ from vaescope.studies.context import (
 )
 from vaescope.studies.measurements import histogram, map_of, plain_map, regime
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
+from vaescope.studies.study import Cell, Findings, Shared, Study, cell_rows, measure_cells
 from vaescope.sweeps import Sweep
 
 PAPER = "Clapham and Grzes, Posterior collapse in variational gradient origin networks"
@@ -33,13 +34,14 @@ TITLES = {"vae": "VAE", "vgon": "VGON"}
 BETAS = (0.5, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0)
 SEEDS = 2, 10
 ITEMS, COMPARED_ITEMS = (1000, 10_000), 5000  # encoded at most, and of these compared
-LEFT_OPEN = (
+CHOSEN = Shared(
+    "Runs of Clapham and Grzes",
     "The paper names neither latents, rate, batch, likelihood nor initial weights. Chosen: 10 latents, Adam at 5e-4, "
     "batches of 64, Bernoulli, PyTorch's initial weights, and convolutions with a hidden layer of 256 after the "
     "four. VGON's inner loss weighs the rate by 1 and its gradient is scaled by 1/8; its codes are read without "
     "noise. dSprites are trained for as many steps as MNIST, not for 200 epochs, which are 2.3 million; products are "
     "in TF32 on a GPU. At quick scale the data are digits of 8 x 8 pixels, a twelfth of MNIST's, and each beta is a "
-    "tenth of the paper's; one hidden layer of 48, 8 latents, 500 steps of 32 at a rate of 5e-3."
+    "tenth of the paper's; one hidden layer of 48, 8 latents, 500 steps of 32 at a rate of 5e-3.",
 )
 QUICK_NOTE = "Quick: digits in place of MNIST, smallNORB and dSprites, with a tenth of each beta."
 # Monitoring the types while a model trains would warn of the collapse that is studied here.
@@ -264,7 +266,8 @@ def similarity(context: StudyContext) -> Findings:
                 f"Linear CKA of the {rows} of each beta (rows) with the {columns} of each beta (columns), over pairs "
                 "of seeds."
             )
-            charts.append(Matrix(title, sentence, compared.matrix, compared.rows, compared.columns, "CKA"))
+            axes = (f"beta of the {rows}", f"beta of the {columns}")
+            charts.append(Matrix(title, sentence, compared.matrix, compared.rows, compared.columns, "CKA", axes=axes))
             if compared.constant:
                 constant = ", ".join(compared.constant)
                 context.note(f"{task.title}, {models}, {layer}: constant over items at beta {constant}.")
@@ -309,35 +312,43 @@ STUDIES = (
         "clapham-figure3",
         f"{PAPER}, Figure 3",
         "Does the divergence of a VGON's posterior from its prior fall with beta as a VAE's does?",
-        f"{LEFT_OPEN} The figure is a picture without numbers, and does not say over which items the divergence is; "
+        "The figure is a picture without numbers, and does not say over which items the divergence is; "
         "here it is over items trained on.",
         divergence,
+        claims=claims.FIGURE_3,
+        shared=(CHOSEN,),
     ),
     Study(
         "clapham-figure4-5",
         f"{PAPER}, Figures 4 and 5",
         "Do a VGON's latents go from active to passive with beta as a VAE's do?",
-        f"{LEFT_OPEN} The figures are pictures without numbers. Types are by the rule of Bonheme's thesis: a mean "
+        "The figures are pictures without numbers. Types are by the rule of Bonheme's thesis: a mean "
         "variance within 0.1 of 0 or of 1, itself of a variance below 0.1.",
         types,
+        claims=claims.FIGURE_4,
+        shared=(CHOSEN,),
     ),
     Study(
         "clapham-figure6-9",
         f"{PAPER}, Figures 6 to 9",
         "Do active, passive and mixed latents of a VGON look like those of a VAE?",
-        f"{LEFT_OPEN} The figures are pictures without numbers, of latents picked by hand: at beta 5 on MNIST, mixed "
+        "The figures are pictures without numbers, of latents picked by hand: at beta 5 on MNIST, mixed "
         "ones on smallNORB at beta 25 (type 1) and 5 (type 2). Here a rule picks them from all betas of a seed: the "
         "active one of the largest beta that has any, the passive one of the smallest, the mixed ones whose variance "
         "varies least (type 1) and most (type 2). Histograms are of the first seed that has such a latent.",
         typical_latents,
+        claims=claims.FIGURE_6,
+        shared=(CHOSEN,),
     ),
     Study(
         "clapham-figure10-14",
         f"{PAPER}, Figures 10 to 14",
         "How similar are the codes of VAE and VGON over beta, and those of each model to itself?",
-        f"{LEFT_OPEN} The figures are pictures without numbers, and do not say which seeds are compared on how many "
+        "The figures are pictures without numbers, and do not say which seeds are compared on how many "
         f"items. Here a cell is the mean over all pairs of seeds on {COMPARED_ITEMS} items at most, and no model is "
         "compared with itself, so that diagonals give the similarity between seeds.",
         similarity,
+        claims=claims.FIGURE_10,
+        shared=(CHOSEN,),
     ),
 )

@@ -17,6 +17,7 @@ from vaescope.data import DATASETS, DataLike, Dataset, open_dataset
 from vaescope.errors import ConfigurationError, RunError, VaescopeError, unknown_name
 from vaescope.runs import COMPLETE, DEFAULT_FOLDER, Run, Store, choose_device, hash_of
 from vaescope.studies.results import JsonTable, Result, ResultKey, ResultStore
+from vaescope.studies.schedules import shortened_grid, shortened_objective
 from vaescope.sweeps import Job, Sweep, data_name, make_jobs
 from vaescope.training import Member
 
@@ -40,7 +41,8 @@ class StudySettings:
     Attributes:
         seeds: Number of seeds. Default: the study's own number.
         share: Share of the study's training, at most 1; or shares by the name of the data (1 for data not named).
-            Searches, which end by themselves, and schedules of objectives are not cut.
+            Schedules of objectives, such as the capacity's of an annealed VAE, are cut with it; searches, which end by
+            themselves, are not.
         data: The only data sets to work on, where a study has several; all if empty.
         runs: Folder of runs; studies share their runs.
         results: Folder of results, and further folders whose results are copied into it. Default: `results` in the
@@ -247,6 +249,7 @@ class StudyContext:
         requests: What was asked for, in this order.
         notes: For the reader.
         data: Names of the data that the study is about.
+        absent: Those of them that could not be opened.
         cuts: The share of the training on each data set where it is less than all.
     """
 
@@ -258,6 +261,7 @@ class StudyContext:
         self.requests: list[MeasureRequest | Task] = []
         self.notes: list[str] = []
         self.data: set[str] = set()
+        self.absent: list[str] = []
         self.cuts: dict[str, float] = {}
         self._opened = {} if opened is None else opened
         self._jobs: dict[str, tuple[Job, int]] = {}
@@ -307,6 +311,7 @@ class StudyContext:
         try:
             return self.dataset({"name": name, **options} if options else name)
         except VaescopeError as error:
+            self.absent.append(name)
             self.note(f"data not found: {name}. {error}")
             return None
 
@@ -376,8 +381,13 @@ class StudyContext:
         return Values(self.store, keys)
 
     def shortened(self, sweep: Sweep) -> Sweep:
-        """The sweep with the share of its steps or epochs that is to be trained."""
-        return replace(sweep, settings=self.cut(sweep.settings, data_name(sweep.data)))
+        """The sweep with the share of its steps or epochs that is to be trained, and of its objective's schedules."""
+        name = data_name(sweep.data)
+        settings, share = self.cut(sweep.settings, name), self.settings.share_of(name)
+        if settings == dict(sweep.settings):
+            return sweep
+        objective = shortened_objective(sweep.objective, share)
+        return replace(sweep, settings=settings, objective=objective, grid=shortened_grid(sweep.grid, share))
 
     def cut(self, settings: Mapping[str, Any], data: str) -> JsonTable:
         """Settings with the share of their steps or epochs that is to be trained on some data, which is logged."""

@@ -150,11 +150,24 @@ class Piece:
 
 @dataclass(frozen=True)
 class StudyPlan(NotebookResult):
-    """The pieces of a study, in the order in which they are done; `share` is the one that this machine takes."""
+    """The pieces of a study, in the order in which they are done.
+
+    Attributes:
+        share: The one that this machine takes.
+        absent: Data sets that could not be opened here, on which nothing is planned.
+        lacks_data: Whether these are all that the study is about.
+    """
 
     study: str
     pieces: tuple[Piece, ...]
     share: tuple[int, int] | None = None
+    absent: tuple[str, ...] = ()
+    lacks_data: bool = False
+
+    @property
+    def reference_minutes(self) -> float:
+        """Minutes of all pieces, one after another, on the reference machine."""
+        return sum(piece.reference for piece in self.pieces) / 60
 
     @property
     def missing(self) -> tuple[Piece, ...]:
@@ -220,7 +233,8 @@ def plan_study(
     pieces = [piece for _, piece in sorted(placed, key=itemgetter(0))]
     if share is not None:
         pieces = _shared(pieces, whole_number("the number of shares", share[1], 1))
-    return StudyPlan(study, tuple(pieces), share)
+    absent = tuple(dict.fromkeys(context.absent))
+    return StudyPlan(study, tuple(pieces), share, absent, bool(absent) and context.data <= set(absent))
 
 
 def part_of(job: Job, ids: Container[str]) -> Job:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 
 from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
+from vaescope.studies.claims import Claim, Judged, tally
 from vaescope.studies.context import PAPER, StudyContext, StudySettings
+from vaescope.studies.kept import how_to_test
+from vaescope.studies.numbers import standard_errors_apart
 from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of
 
@@ -63,6 +66,14 @@ class Findings:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """Settings that the source left open for several of its tables and figures: a title, and what was chosen here."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Study:
     """A table or figure of one of the documents.
 
@@ -74,6 +85,8 @@ class Study:
         work: Asks for what must be measured, then turns the values into findings. It trains nothing itself, and
             is called again after values that it found missing were measured.
         exact: Whether nothing is trained, so that the numbers are the same at every scale.
+        claims: What the source says, each with the rule that tests it.
+        shared: What the source left open for this and other studies, and what was chosen.
     """
 
     name: str
@@ -82,6 +95,16 @@ class Study:
     left_open: str
     work: Callable[[StudyContext], Findings]
     exact: bool = False
+    claims: tuple[Claim, ...] = ()
+    shared: tuple[Shared, ...] = ()
+
+    def judge(self, rows: Sequence[JsonTable], scale: str) -> tuple[Judged, ...]:
+        """The verdict on each claim from the rows of the study; numbers of quick settings test none."""
+        if self.exact or scale == PAPER:
+            return tuple(claim.judge(rows) for claim in self.claims)
+        return tuple(
+            claim.untested(f"Only a quick stand-in was run. {how_to_test(self.name)}") for claim in self.claims
+        )
 
 
 @dataclass(frozen=True)
@@ -100,37 +123,39 @@ class Reproduction(NotebookResult):
         return self.study.exact or self.settings.scale == PAPER
 
     def rows(self) -> list[JsonTable]:
-        """One row for each number: ours, the published one, and how many published standard deviations lie between.
+        """One row for each number: ours, the published one, and how many standard errors lie between.
 
-        Numbers of the one side stand alone where the other has none. Quick settings are chosen to show a behaviour in
-        seconds: their numbers are not the published ones' kind, and no distance is given.
+        The standard error is that of the difference, from the standard deviations and seeds of both sides. Numbers of
+        the one side stand alone where the other has none. Quick settings are chosen to show a behaviour in seconds:
+        their numbers are not the published ones' kind, and no distance is given.
         """
         known = {cell.key: cell for cell in self.published}
         ours = {cell.key: cell for cell in self.findings.cells}
         columns = columns_of([cell.of for cell in (*self.findings.cells, *self.published)])
         empty, rows = Cell({}, None, count=0), []
         for key in {**ours, **known}:
-            mine, theirs, difference = ours.get(key, empty), known.get(key, empty), None
-            if self.comparable and mine.value is not None and theirs.value is not None and theirs.sd:
-                difference = (mine.value - theirs.value) / theirs.sd
-            rows.append(
-                {
-                    **{name: (mine.of or theirs.of).get(name) for name in columns},
-                    "ours": mine.value,
-                    "sd": mine.sd,
-                    "seeds": mine.count if key in ours else None,
-                    "published": theirs.value,
-                    "published_sd": theirs.sd,
-                    "difference_sd": difference,
-                    "note": "; ".join(one.note for one in (mine, theirs) if one.note),
-                }
-            )
+            mine, theirs = ours.get(key, empty), known.get(key, empty)
+            row: JsonTable = {
+                **{name: (mine.of or theirs.of).get(name) for name in columns},
+                "ours": mine.value,
+                "sd": mine.sd,
+                "seeds": mine.count if key in ours else None,
+                "published": theirs.value,
+                "published_sd": theirs.sd,
+                "published_seeds": theirs.count or None,
+            }
+            row["difference_se"] = standard_errors_apart(row) if self.comparable else None
+            row["note"] = "; ".join(one.note for one in (mine, theirs) if one.note)
+            rows.append(row)
         return rows
 
+    def judged(self) -> tuple[Judged, ...]:
+        """The verdict on each claim of the source."""
+        return self.study.judge(self.rows(), self.settings.scale)
+
     def summary(self) -> str:
-        """How many numbers there are, and how many lie within two published standard deviations."""
-        scale = self.scale_words or self.settings.scale
-        return f"{self.study.source}, {scale}: {verdict(self.rows(), self.comparable)}"
+        """How many claims of the source hold."""
+        return summary_of(self.study, self.scale_words or self.settings.scale, self.judged())
 
     def plain(self) -> JsonTable:
         """All of it as tables for machines."""
@@ -139,29 +164,18 @@ class Reproduction(NotebookResult):
             "source": self.study.source,
             "question": self.study.question,
             "left_open": self.study.left_open,
+            "shared": [asdict(one) for one in self.study.shared],
             "scale": self.settings.scale,
+            "scale_words": self.scale_words or self.settings.scale,
             "made_by": [self.settings.command(self.study.name)],
             "summary": self.summary(),
+            "claims": [one.plain() for one in self.judged()],
             "rows": self.rows(),
             "notes": list(self.findings.notes),
             "charts": [chart.plain() for chart in self.findings.charts],
         }
 
 
-def verdict(rows: Sequence[JsonTable], comparable: bool = True) -> str:
-    """How many numbers the rows of a study hold, and how many of them are as published."""
-    ours = [row for row in rows if row["ours"] is not None]
-    published = [row for row in rows if row["published"] is not None]
-    both = [row for row in ours if row["published"] is not None]
-    numbers = f"{len(ours)} number{'' if len(ours) == 1 else 's'}"
-    if not published:
-        return f"{numbers}; none is published to compare with"
-    if not both:
-        values = "published value uses" if len(published) == 1 else f"{len(published)} published values use"
-        return f"{numbers}; the {values} other data or settings, so they cannot be compared"
-    if not comparable:
-        return f"{numbers}; the published values use other settings and are not comparable; compare the behaviour"
-    known = [row for row in rows if row["difference_sd"] is not None]
-    near = sum(abs(row["difference_sd"]) <= 2 for row in known)
-    spread = f", {near} of the {len(known)} published with a spread within two standard deviations" if known else ""
-    return f"{numbers}, {len(both)} of them published{spread}"
+def summary_of(study: Study, scale_words: str, judged: Sequence[Judged]) -> str:
+    """The source, the scale, and how many claims hold."""
+    return f"{study.source}, {scale_words}: {tally(one.verdict for one in judged)}"

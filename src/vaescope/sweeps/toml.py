@@ -20,7 +20,7 @@ from vaescope.runs.options import FitOptions
 from vaescope.sweeps.specification import MEMBER_KEYS, SETTING_KEYS, Sweep, Trial, check_grid_entry
 
 # The number of latents first: the default may be too large for the data.
-MODEL_KEYS = ("latents", "model", "net", "posterior", "prior", "likelihood", "initialisation")
+MODEL_KEYS = ("latents", "model", "net", "posterior", "prior", "likelihood", "initialisation", "overcomplete")
 # Section -> its keys, in the order in which they are checked; none: any key of its registry or data set.
 SCHEMA: dict[str, tuple[str, ...]] = {
     "data": (),
@@ -183,7 +183,7 @@ class SweepFile:
         """Raise an error unless a run with these values is valid."""
         trial = Trial.of(values)
         data, latents = self._open(trial.data), trial.member.latents
-        check_latents(latents, data.shape)
+        check_latents(latents, data.shape, bool(trial.settings.get("overcomplete", False)))
         settings = json.dumps([trial.data, trial.settings], sort_keys=True, default=str)
         if settings not in self._architectures:
             (configuration,) = FitOptions.of(trial.settings).configurations(data, [trial.member])

@@ -91,8 +91,8 @@ def test_the_time_of_a_resumed_bisection_is_scaled_to_all_of_its_steps(tmp_path:
     for seed, steps in ((0, 900), (1, 300)):  # the second was stopped after two of its three models
         context.store.add(search.key(seed), Result(value, made={"seconds": 0.2 * steps, "steps": steps}))
     cells = {cell.of["measure"]: cell for cell in search.cells(search.asked([0, 1]))}
-    assert cells[MINUTES].value == pytest.approx(3)
-    assert cells[MINUTES].sd == pytest.approx(0)
+    assert cells["minutes"].value == pytest.approx(3)
+    assert cells["minutes"].sd == pytest.approx(0)
     assert cells[EPOCHS].value == pytest.approx(300 / 42)
 
 

@@ -15,6 +15,7 @@ from vaescope.numerics import linalg
 from vaescope.objectives import Beta
 from vaescope.regime import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Configuration, FitOptions, Run
+from vaescope.studies.bonheme import chapter6_claims as claims
 from vaescope.studies.bonheme import settings as thesis
 from vaescope.studies.bonheme.settings import ITEMS, QUICK_DATA, THESIS, TITLES, over, types_of
 from vaescope.studies.charts import Lines, Matrix
@@ -220,7 +221,9 @@ STUDIES = (
         "Published are pictures of one model each, and in the text the types of their latents; ours are 5 seeds, "
         "trained together, with a snapshot every thousandth step as in the thesis. Whether figure 6.10 counts "
         "snapshots or pairs of a snapshot and another latent is not said, nor how many items a correlation is over: we "
-        f"count pairs, over 10,000 items. Quick has beta = 4 in all figures, and 20 snapshots. {QUICK_DATA}",
+        "count pairs, over 10,000 items. Quick has beta = 4 in all figures, and 20 snapshots.",
         correlations,
+        claims=claims.FIGURE_6_9,
+        shared=(QUICK_DATA,),
     ),
 )

@@ -12,6 +12,7 @@ from vaescope.objectives import OBJECTIVES
 from vaescope.regime import MEAN, SAMPLED
 from vaescope.runs import Run, choose_device
 from vaescope.sizing import Evidence, IntrinsicDimension
+from vaescope.studies.bonheme import chapter8_claims as claims
 from vaescope.studies.bonheme.elbows import SEEDS, VAES, sizes_of, sweep_of
 from vaescope.studies.bonheme.search import DSPRITES, SearchedSet, rate_of, settings_of, subjects
 from vaescope.studies.charts import Lines
@@ -135,8 +136,8 @@ def _charts(cells: Sequence[Cell]) -> list[Lines]:
     charts = []
     for figure, (title, said) in figures.items():
         rows = cell_rows(cell for cell in cells if cell.of["figure"] == figure)
-        x = "epochs" if figure == "8.11" else "latents"
-        charts.append(Lines(title, f"Source: {said}", rows, x, "value", "of", "data"))
+        x, y_title = "epochs" if figure == "8.11" else "latents", "latents" if figure == "8.10" else "dimension"
+        charts.append(Lines(title, f"Source: {said}", rows, x, "value", "of", "data", y_title=y_title))
     return charts
 
 
@@ -150,6 +151,7 @@ STUDIES = (
         "number. Each repetition draws other items, where table D.4 has an anchor of 0.8 and 5 runs, and section 8.4.1 "
         "three.",
         figure_8_4,
+        claims=claims.FIGURE_8_4,
     ),
     Study(
         "bonheme-figure8.9-8.11",
@@ -159,5 +161,6 @@ STUDIES = (
         f"it takes 5,000 items here, as the widest layers of {DSPRITES} have 32,768 features. The runs are those of "
         "figure 8.5.",
         figures_8_9_to_8_11,
+        claims=claims.FIGURE_8_9,
     ),
 )

@@ -15,6 +15,7 @@ from vaescope.objectives import DIPII, OBJECTIVES, Beta, Objective
 from vaescope.runs import Run
 from vaescope.similarity import structure_preservation
 from vaescope.sizing import Elbow, ElbowPoint, predict
+from vaescope.studies.bonheme import chapter8_claims as claims
 from vaescope.studies.bonheme.search import (
     CELEBA,
     DIMENSION,
@@ -258,6 +259,7 @@ STUDIES = (
         "numbers. On a GPU models train in bfloat16. FONDUE's numbers for the autoencoders are those of the VAEs, as "
         "in the thesis.",
         partial(losses_and_answers, PANELS),
+        claims=claims.FIGURE_8_5,
     ),
     Study(
         "bonheme-figure8.12",
@@ -266,6 +268,7 @@ STUDIES = (
         f"{ONLY_PICTURES} The models and FONDUE's answers are those of figure 8.5, the answers of FONDUE_IDE those of "
         "table 8.8.",
         partial(losses_and_answers, BY_DIMENSION),
+        claims=claims.FIGURE_8_12,
     ),
     Study(
         "bonheme-figureD.1-D.4",
@@ -274,6 +277,7 @@ STUDIES = (
         f"{ONLY_PICTURES} D.1c and D.4a are the panels of figure 8.7, and are made from the same models. Quick has "
         f"{' and '.join(QUICK_FIGURES)}.",
         partial(losses_and_answers, APPENDIX_D),
+        claims=claims.FIGURE_D_1,
     ),
     Study(
         "bonheme-equationD.1",
@@ -282,5 +286,6 @@ STUDIES = (
         "The thesis defines the index and gives no value of it. Ours is over 5,000 held-out items, with the models of "
         "figure 8.5. As printed it is a sum over pairs divided by the number of items, so that it grows with them.",
         structure,
+        claims=claims.EQUATION_D_1,
     ),
 )

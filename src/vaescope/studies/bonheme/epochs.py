@@ -10,6 +10,7 @@ from typing import TypeAlias
 from vaescope.data import Dataset
 from vaescope.regime import settled_after
 from vaescope.runs import Run
+from vaescope.studies.bonheme import chapter7_claims as claims
 from vaescope.studies.bonheme import settings as thesis
 from vaescope.studies.bonheme.settings import ANNEALED, BETA, BETA_TC, DIP_II, QUICK_DATA, QUICK_STEPS, THESIS, TITLES
 from vaescope.studies.bonheme.similarity import (
@@ -163,8 +164,10 @@ STUDIES = (
         "Published are heatmaps; the text gives no number. The strengths are not said: ours are those of figure 7.2, "
         "whose models these are. Models at an epoch are trained to there anew from the same seeds. An epoch is a pass "
         "over all images, and the last one (26, 1090 and 410 in the captions) is the end of training, where models "
-        f"are compared with other seeds alone. Quick has figure C.2 with fully connected nets. {QUICK_DATA}",
+        "are compared with other seeds alone. Quick has figure C.2 with fully connected nets.",
         snapshots,
+        claims=claims.FIGURE_C_2,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-figureC.5",
@@ -173,7 +176,9 @@ STUDIES = (
         "Published are curves; the text gives no number, and no rule for when a loss converges. Ours are the epochs "
         "after which it stays within 50% and 10% of its whole fall from its last value. The loss is that of training, "
         "averaged over stretches of 2,000 steps; the strengths are the ends of table C.2. Models that diverged are "
-        f"left out, as in the thesis. Quick has beta-VAE and annealed VAE. {QUICK_DATA}",
+        "left out, as in the thesis. Quick has beta-VAE and annealed VAE.",
         convergence,
+        claims=claims.FIGURE_C_5,
+        shared=(QUICK_DATA,),
     ),
 )

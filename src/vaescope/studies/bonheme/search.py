@@ -42,7 +42,9 @@ MAX_LATENTS = 8, 200  # at quick scale all sizes are trained at once, which a sm
 SYMSOL, DSPRITES, CELEBA = "Symsol", "dSprites", "Celeba"
 # Models and periods that one seed of a search trains for one objective, about.
 SEARCH_MODELS, SEARCH_PERIODS = 10, 3
-LATENTS, MODELS, EPOCHS, MINUTES = "latents", "models", "epochs", "minutes"
+LATENTS, MODELS, EPOCHS = "latents", "models", "epochs"
+# No time of a search: models x epochs at the time of a step when many searches share a GPU.
+MINUTES = "simulated minutes"
 # What stands for each data set of the thesis at quick scale, and where the thesis' own is.
 GAUSSIAN = {"name": "gaussian-manifold", "ambient": 12, "items": 1500}
 STAND_INS: dict[str, tuple[str, JsonTable]] = {

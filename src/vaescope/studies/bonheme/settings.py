@@ -12,7 +12,7 @@ from vaescope.regime import variable_types
 from vaescope.runs import Run, sample_items
 from vaescope.studies.context import StudyContext, StudyRun, grouped, quick_training
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, cell_rows
+from vaescope.studies.study import Cell, Shared, cell_rows
 from vaescope.sweeps import Sweep
 
 THESIS = "Bonheme, The polarised regime of variational autoencoders"
@@ -29,10 +29,11 @@ TITLES = {
     DIGITS: "digits",
 }
 QUICK_STEPS, PAPER_STEPS = 400, 300_000
-QUICK_DATA = (
+QUICK_DATA = Shared(
+    "Quick runs on digits",
     "At quick scale the data are scikit-learn's 1797 digits of 8 x 8 pixels, the net has two hidden layers of 32 on "
     "each side, pixels are Gaussian with the variance 0.015, and there are 400 steps of rate 0.005; at paper scale "
-    "products are in bfloat16."
+    "products are in bfloat16.",
 )
 # Types of latents are looked at when a run is done; looking while it trains would only warn of what is studied here.
 QUICK = quick_training([32, 32], QUICK_STEPS, likelihood={"name": "gaussian", "variance": 0.015}, monitor_every=0)

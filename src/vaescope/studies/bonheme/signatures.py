@@ -12,6 +12,7 @@ from vaescope.data import Dataset
 from vaescope.errors import DataError
 from vaescope.regime import ACTIVE, PASSIVE, VARIABLE_TYPES
 from vaescope.runs import Run
+from vaescope.studies.bonheme import chapter6_claims as claims
 from vaescope.studies.bonheme.settings import DSPRITES, PAPER, PAPER_STEPS, THESIS, codes_of, over, types_of
 from vaescope.studies.charts import Histograms
 from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values, quick_training
@@ -145,5 +146,6 @@ STUDIES = (
         "quick scale the data are 4000 points of a curved sheet in six dimensions with two factors, and there are 6 "
         "latents; at paper scale products are in bfloat16.",
         signatures,
+        claims=claims.CHAPTER_5,
     ),
 )

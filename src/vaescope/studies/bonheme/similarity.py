@@ -19,6 +19,7 @@ from vaescope.errors import DataError
 from vaescope.nets import initialise
 from vaescope.runs import FitOptions, Run
 from vaescope.similarity import CKA, PROCRUSTES, SimilarityMap, layer_similarity, sample_size_study
+from vaescope.studies.bonheme import chapter7_claims as claims
 from vaescope.studies.bonheme import settings as thesis
 from vaescope.studies.bonheme.settings import ANNEALED, BETA, BETA_TC, DIP_II, QUICK_DATA, QUICK_STEPS, THESIS, TITLES
 from vaescope.studies.charts import Lines, Matrix
@@ -321,6 +322,7 @@ STUDIES = (
         "items, 5 draws but for the last, which is all items. We add the unbiased CKA. Both scales are the same.",
         sample_sizes,
         exact=True,
+        claims=claims.FIGURE_7_1,
     ),
     Study(
         "bonheme-figure7.2-7.10",
@@ -330,8 +332,10 @@ STUDIES = (
         "the encoder, of the codes and of the decoder, and the similarity of samples with the encoder's layers. The "
         "last epoch stands for all 300,000 steps, and an epoch is a pass over all images. Figure 7.8c (epoch 410) is "
         "the end of training itself and left out; 7.5a and 7.6a are 7.2a and 7.4a. A model is not paired with itself. "
-        f"Quick has fully connected nets alone. {QUICK_DATA}",
+        "Quick has fully connected nets alone.",
         heatmaps,
+        claims=claims.FIGURE_7_2,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-classifier",
@@ -339,7 +343,9 @@ STUDIES = (
         "Does an encoder learn what a classifier of the same architecture learns?",
         "Published are heatmaps; the text says that CKA of the encoders' layers stays close to 1. What is classified "
         "is not in the text; the released code has a layer of logits for each factor and adds their losses, and so do "
-        f"we (digits: their label). Steps, batch and rate are the VAE's. {QUICK_DATA}",
+        "we (digits: their label). Steps, batch and rate are the VAE's.",
         classifier,
+        claims=claims.CLASSIFIER,
+        shared=(QUICK_DATA,),
     ),
 )

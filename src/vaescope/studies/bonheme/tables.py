@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from vaescope.studies.bonheme import chapter8_claims as claims
 from vaescope.studies.bonheme.search import (
     CELEBA,
     DIMENSION,
@@ -23,8 +24,9 @@ from vaescope.studies.bonheme.search import (
     subjects,
 )
 from vaescope.studies.charts import Lines
+from vaescope.studies.claims import Claim
 from vaescope.studies.context import StudyContext
-from vaescope.studies.study import Cell, Findings, Study, cell_rows
+from vaescope.studies.study import Cell, Findings, Shared, Study, cell_rows
 
 SETS = (SYMSOL, DSPRITES, CELEBA)
 FEW = (SYMSOL, DSPRITES)  # at quick scale, where stand-ins that train faster are searched
@@ -34,19 +36,22 @@ QUICK_STARTS = (1, 3, 6, 8)
 BETAS, LAMBDAS = (0.5, 1, 2, 4), (0.5, 1, 2, 4)
 ALL = "all"
 
-COMMON = (
+FONDUE = Shared(
+    "Tables of FONDUE",
     "An answer counts when two successive epochs give it, for each seed on its own; the thesis raises the epochs until "
     "the predicted number stops changing, and does not say whether of each seed or of their mean. Sizes are asked for "
     "several at once, which gives the answer of Algorithm 1 wherever the gap crosses the threshold once. 'models' are "
     "those that the published algorithm would train one after another on its way to that answer, 'epochs' do not count "
-    "the one that confirms it, and 'minutes' are models x epochs at the speed of all models that were trained for "
-    "searches, many at a time. On a GPU models train in bfloat16. The net has kernels 4, 4, 2, 2 and Glorot weights as "
-    "in the thesis' code, where its table D.2 says 4 x 4 throughout."
+    "the one that confirms it. 'simulated minutes' are no time of a search but a product: models x epochs x the time "
+    "of a step while all searches trained together; the thesis gives minutes of one search on an A100. On a GPU models "
+    "train in bfloat16. The net has kernels 4, 4, 2, 2 and Glorot weights as in the thesis' code, where its table D.2 "
+    "says 4 x 4 throughout.",
 )
-BLOCKS = (
-    " FONDUE_IB truncates both of its terms to two decimals in blocks of 999 items. In the thesis' code, though not in "
+BLOCKS = Shared(
+    "Blocks of FONDUE_IB",
+    "FONDUE_IB truncates both of its terms to two decimals in blocks of 999 items. In the thesis' code, though not in "
     "its text, the items are sorted by their pixels first, so that those of a block are similar, their codes have less "
-    "entropy, and more latents are asked for; 'FONDUE_IB, spread' takes blocks of 1,000 that are like the whole data."
+    "entropy, and more latents are asked for; 'FONDUE_IB, spread' takes blocks of 1,000 that are like the whole data.",
 )
 
 Rows = Sequence[tuple[Mapping[str, object], SearchQuestion]]
@@ -145,14 +150,16 @@ def table_8_8(context: StudyContext) -> Findings:
     return _table(context, _by_gap((TRACE, DIMENSION)), "Latents by dimension", sentence, "method", names=names)
 
 
-def _starts(name: str, number: int) -> Study:
+def _starts(name: str, number: int, stated: tuple[Claim, ...]) -> Study:
     return Study(
         f"bonheme-table8.{number}",
         f"Bonheme, Table 8.{number}",
         f"Does FONDUE's answer on {name} depend on the number of latents from which the search begins?",
-        f"{COMMON} All starts of one seed read the same models, where the thesis trains anew for each: its rows differ "
-        "by chance, ours only where a gap crosses the threshold twice. No more than 200 latents are tried.",
+        "All starts of one seed read the same models, where the thesis trains anew for each: its rows differ by "
+        "chance, ours only where a gap crosses the threshold twice. No more than 200 latents are tried.",
         partial(table_of_starts, name),
+        claims=stated,
+        shared=(FONDUE,),
     )
 
 
@@ -161,37 +168,49 @@ STUDIES = (
         "bonheme-table8.1",
         "Bonheme, Table 8.1",
         "How many latents do FONDUE and FONDUE_IB find for each data set?",
-        COMMON + BLOCKS,
+        "The row 'FONDUE_IB, spread' is ours.",
         table_8_1,
+        claims=claims.TABLE_8_1,
+        shared=(FONDUE, BLOCKS),
     ),
     Study(
         "bonheme-table8.2",
         "Bonheme, Table 8.2",
         "How does the number of latents that FONDUE finds change with beta?",
-        f"{COMMON} beta = 1, not in the thesis' table, is that of Table 8.1.",
+        "beta = 1, not in the thesis' table, is that of Table 8.1.",
         table_8_2,
+        claims=claims.TABLE_8_2,
+        shared=(FONDUE,),
     ),
     Study(
         "bonheme-table8.3",
         "Bonheme, Table 8.3",
         "How many latents does FONDUE find for DIP-VAE II of several strengths?",
-        f"{COMMON} lambda_d is equal to lambda_od, as for DIP-VAE II in disentanglement_lib; the thesis names only the "
-        "latter here.",
+        "lambda_d is equal to lambda_od, as for DIP-VAE II in disentanglement_lib; the thesis names only the latter "
+        "here.",
         table_8_3,
+        claims=claims.TABLE_8_3,
+        shared=(FONDUE,),
     ),
-    *(_starts(name, number) for number, name in ((4, SYMSOL), (5, CELEBA), (6, DSPRITES))),
+    _starts(SYMSOL, 4, claims.TABLE_8_4),
+    _starts(CELEBA, 5, claims.TABLE_8_5),
+    _starts(DSPRITES, 6, claims.TABLE_8_6),
     Study(
         "bonheme-table8.7",
         "Bonheme, Table 8.7",
         "How many latents do FONDUE and FONDUE_IB find for fully connected VAEs?",
-        f"{COMMON}{BLOCKS} The decoder has three layers of 1,200 as in the code, where table D.3 opens with 256.",
+        "The decoder has three layers of 1,200 as in the code, where table D.3 opens with 256.",
         table_8_7,
+        claims=claims.TABLE_8_7,
+        shared=(FONDUE, BLOCKS),
     ),
     Study(
         "bonheme-table8.8",
         "Bonheme, Table 8.8",
         "Does the gap between the intrinsic dimensions of sampled and mean codes find the same number of latents?",
-        f"{COMMON} Dimensions are maximum likelihood estimates with k = 20 and the averaging of the thesis' code.",
+        "Dimensions are maximum likelihood estimates with k = 20 and the averaging of the thesis' code.",
         table_8_8,
+        claims=claims.TABLE_8_8,
+        shared=(FONDUE,),
     ),
 )

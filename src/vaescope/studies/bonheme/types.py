@@ -18,6 +18,7 @@ from vaescope.regime import (
     mean_and_sampled,
 )
 from vaescope.runs import Run
+from vaescope.studies.bonheme import chapter6_claims as claims
 from vaescope.studies.bonheme import settings as thesis
 from vaescope.studies.bonheme.settings import QUICK_DATA, THESIS, TITLES, Family, over, rows_of, types_of
 from vaescope.studies.charts import Histograms, Lines
@@ -283,8 +284,10 @@ STUDIES = (
         "What do passive, mixed and active latents look like in the mean and in the sampled codes of a beta-VAE?",
         "Published are histograms and a sentence, of the 2nd, 4th and 10th latent of one model with beta = 8; we show "
         "the first latent of each type in the first seed that has one, and give moments over all latents of a type "
-        f"and 5 seeds. Quick has beta = 4. {QUICK_DATA}",
+        "and 5 seeds. Quick has beta = 4.",
         histograms,
+        claims=claims.FIGURE_6_2,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-figure6.4",
@@ -293,8 +296,10 @@ STUDIES = (
         "Published are bars alone. The thesis has pre-trained models of 50 seeds, and chooses the penalty of the "
         "logistic regression among ten strengths in five folds; we train the models, and have one strength (C = 1) on "
         "standardised latents, which takes a fiftieth of the fits. Bars are means over the factors that vary; whether "
-        f"the colour, which never does, is among the thesis' is not said. {QUICK_DATA}",
+        "the colour, which never does, is among the thesis' is not said.",
         accuracies,
+        claims=claims.FIGURE_6_4,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-figure6.5",
@@ -303,8 +308,10 @@ STUDIES = (
         "Published are bars and one sentence, for six data sets of which ours is dSprites. The thesis counts the "
         "beta-VAE, beta-TC, FactorVAE, DIP-VAE II and the annealed VAE, which is in appendix B here, and leaves out "
         "DIP-VAE I, which we add; 50 seeds each unless fewer are asked for. Strengths are those of "
-        f"Locatello et al. {QUICK_DATA}",
+        "Locatello et al.",
         counts,
+        claims=claims.FIGURE_6_5,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-figure6.6-6.8",
@@ -314,8 +321,10 @@ STUDIES = (
         "thesis shows of them (6.6a beta-TC on SmallNORB, 6.6b DIP-VAE II on Cars3D, 6.6c beta-TC on colour dSprites, "
         "6.7 DIP-VAE II on dSprites, 6.8 beta-TC on noisy dSprites). The effective rank is that of the centred codes; "
         "the text defines it of any matrix, and the thesis' code took it of their covariance. Seeds in which fewer "
-        f"than two latents are left are not in the mean. {QUICK_DATA}",
+        "than two latents are left are not in the mean.",
         dependence,
+        claims=claims.FIGURE_6_6,
+        shared=(QUICK_DATA,),
     ),
     Study(
         "bonheme-appendixB",
@@ -323,7 +332,9 @@ STUDIES = (
         "Why does the annealed VAE have passive latents whatever its capacity?",
         "Published are bars and lines, and for Cars3D two numbers in the text. Scream dSprites need a picture to cut "
         "patches from, which a study cannot be given. At quick scale the capacity is reached after a third of the "
-        f"steps, as in the thesis. {QUICK_DATA}",
+        "steps, as in the thesis.",
         annealed,
+        claims=claims.APPENDIX_B,
+        shared=(QUICK_DATA,),
     ),
 )

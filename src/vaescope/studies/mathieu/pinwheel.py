@@ -18,6 +18,7 @@ from vaescope.regime import mutual_information_bound
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Chart, Lines, Pictures
 from vaescope.studies.context import Measurement, StudyContext, Values, grouped
+from vaescope.studies.mathieu import claims
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
@@ -155,8 +156,10 @@ def _densities(context: StudyContext, steps: int, found: dict[Pair, Values]) -> 
     texts = ", ".join(f"{beta:g}" for beta in betas)
     return Pictures(
         f"Density of the aggregate posterior, {steps} steps",
-        f"From left to right beta {texts}; both axes from -{PICTURE_LIMIT:g} to {PICTURE_LIMIT:g}, the first seed.",
+        f"From left to right beta {texts}; both axes from -{PICTURE_LIMIT:g} to {PICTURE_LIMIT:g}, the first seed. "
+        "The largest density of each picture is white; it is dark where codes are narrower than a pixel, or outside.",
         strips,
+        [f"beta {beta:g}" for beta in betas],
     )
 
 
@@ -167,5 +170,6 @@ STUDIES = (
         "What do alpha and beta each do to the aggregate posterior under a clustered prior?",
         LEFT_OPEN,
         figure3,
+        claims=claims.FIGURE_3,
     ),
 )

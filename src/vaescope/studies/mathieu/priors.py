@@ -16,6 +16,7 @@ from vaescope.priors import principal_log_variances
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import Measurement, StudyContext, Values, grouped, quick_training
+from vaescope.studies.mathieu import claims
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study, measure_cells
 from vaescope.sweeps import Sweep
@@ -146,5 +147,6 @@ STUDIES = (
         "Do priors that single out axes disentangle more at the same reconstruction?",
         LEFT_OPEN,
         figure2,
+        claims=claims.FIGURE_2,
     ),
 )

@@ -16,9 +16,10 @@ from vaescope.metrics import class_activation, hoyer
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines, Matrix, Pictures
 from vaescope.studies.context import Measurement, StudyContext, StudyRun, grouped, quick_training
+from vaescope.studies.mathieu import claims
 from vaescope.studies.measurements import images, pictures
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study, cell_rows, measure_cells
+from vaescope.studies.study import Cell, Findings, Shared, Study, cell_rows, measure_cells
 from vaescope.sweeps import Sweep
 
 PAPER = "Mathieu et al., Disentangling disentanglement"
@@ -39,7 +40,8 @@ CLASSES = {
 CHOSEN = {"Fashion-MNIST": ("trouser", "dress", "shirt"), "digits": ("0", "1", "7")}
 OPTIONS = {"part": "all", "size": 32}
 QUICK_NOTE = "Quick: digits in place of Fashion-MNIST."
-LEFT_OPEN = (
+SPARSE = Shared(
+    "Figures 4 and 5 of Mathieu et al.",
     "The figure is a picture without numbers. As in the authors' code: Fashion-MNIST at 32 x 32, 50 latents, a "
     "Laplace likelihood of scale .1 without a sigmoid, MMD of each latent, AMSGrad at 5e-4, batches of 500, 80 "
     "epochs, beta 1. Different: 10,000 images drawn from all 70,000 are held out in place of the published test "
@@ -47,7 +49,7 @@ LEFT_OPEN = (
     "LeakyReLU, no batch norm, Glorot weights, a log-variance head; products in bfloat16 on a GPU; alpha stops at the "
     "values that are named here, and beta is 1 only. The text has .05 as the variance of a latent that is off, the "
     "code as its standard deviation: both are trained. At quick scale digits, 10 latents, one hidden layer of 64, 400 "
-    "steps of 24 at 3e-3 and alpha to 100; what alpha adds to sparsity comes later than that."
+    "steps of 24 at 3e-3 and alpha to 100; what alpha adds to sparsity comes later than that.",
 )
 _QUICK = quick_training([64], 400, batch=24, held_out=300)
 _PAPER: JsonTable = {
@@ -137,7 +139,8 @@ def figure5(context: StudyContext) -> Findings:
         title = f"Mean magnitude of latents by class, {prior}, {subject.title}"
         sentence = f"alpha {alpha:g}, beta 1, the first seed; each latent over its standard deviation."
         largest = float(magnitudes.max())
-        charts.append(Matrix(title, sentence, magnitudes.T, names, latents, "magnitude", largest))
+        axes = ("class", "latent")
+        charts.append(Matrix(title, sentence, magnitudes.T, names, latents, "magnitude", largest, axes))
     title = f"Items moved along the latent that they use most, {first}, {subject.title}"
     sentence = "From the item's own value z on the left to z + sign(z) on the right, all other latents held."
     strips = [(f"class {names[one['class']]}, latent {one['latent']}", images(one["items"])) for one in moved[0]]
@@ -176,17 +179,21 @@ STUDIES = (
         "mathieu-figure4",
         f"{PAPER}, Figure 4",
         "What do a sparse prior and alpha do to sparsity, reconstruction and the match of codes and prior?",
-        LEFT_OPEN,
+        "The models and the measures are described with those of figure 5.",
         figure4,
+        claims=claims.FIGURE_4,
+        shared=(SPARSE,),
     ),
     Study(
         "mathieu-figure5",
         f"{PAPER}, Figure 5",
         "Do different classes use different latents under a sparse prior, and what do these latents do?",
-        f"{LEFT_OPEN} The models are those of figure 4 with the largest alpha. The latent to move is in the paper one "
+        "The models are those of figure 4 with the largest alpha. The latent to move is in the paper one "
         "whose magnitude far exceeds sigma_0^2; here it is the item's largest, each over its standard deviation, and "
         "items are the first held-out ones of their class. The number for each class, Hoyer's measure of its mean "
         "magnitudes, is ours.",
         figure5,
+        claims=claims.FIGURE_5,
+        shared=(SPARSE,),
     ),
 )

@@ -5,42 +5,41 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from vaescope.checks import without_infinities
 from vaescope.errors import ConfigurationError
 from vaescope.markup import Markup, element
 from vaescope.reporting import page
 from vaescope.studies import Reproduction
 from vaescope.studies.charts import chart_of
+from vaescope.studies.numbers import ERRORS, VALUES
 from vaescope.studies.pages.plots import plots_and_pictures
+from vaescope.studies.pages.refresh import kept_json
+from vaescope.studies.pages.verdicts import is_quick, scale_and_cost, verdict_text
 from vaescope.studies.results import JsonTable
 from vaescope.tables import columns_of, csv_text, table
 
-MAX_AGREEING_DIFFERENCE = 2.0  # published standard deviations up to which two numbers agree
-WITHIN, BEYOND = "within 2 sd", "beyond 2 sd"
-# Columns of a row that do not say what its number is of.
-VALUES = ("ours", "sd", "seeds", "published", "published_sd", "difference_sd", "note")
+UNFOLDED = 15  # rows of a table that is not folded
+WITHIN, BEYOND = "agrees", "differs"  # up to two standard errors of the difference, and beyond
 
 
 def study_page(plain: JsonTable) -> str:
-    """The page of what `Reproduction.plain` gives: how the numbers compare, figures, what the source left open."""
+    """The page of what `Reproduction.plain` gives: claims and verdicts, figures, numbers, what the source left open."""
     plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
-    numbers = element("p", "No number was measured, and none is published.")
-    if plain["rows"]:
-        caption = "Mean ± standard deviation over seeds, ours and the published numbers"
-        numbers = table(rows_for_people(plain["rows"]), caption)
-    parts: list[tuple[str, str, Markup]] = [("numbers", "Ours and the published", numbers)]
+    parts: list[tuple[str, str, Markup]] = []
+    if plain["claims"]:
+        parts.append(("claims", "What holds", _claims(plain["claims"])))
     if plots:
         parts.append(("figures", "Figures", page.plots(plots)))
     if pictures:
         parts.append(("pictures", "Pictures", element("div", *pictures, class_="plots")))
-    if plain["left_open"]:
-        parts.append(("left-open", "What the source left open", element("p", plain["left_open"])))
+    parts.append(("numbers", "Ours and the published", _numbers(plain)))
+    left_open = [element("p", said) for said in (plain["left_open"], *(one["text"] for one in plain["shared"])) if said]
+    if left_open:
+        parts.append(("left-open", "What the source left open", element("div", *left_open)))
     if plain["notes"]:
         items = [element("li", note) for note in plain["notes"]]
         parts.append(("notes", "Notes", element("ul", *items)))
-    facts = {"study": plain["study"], "source": plain["source"], "made by": ", ".join(plain["made_by"])}
+    facts = {"study": plain["study"], "source": plain["source"], "scale": scale_and_cost(plain)}
     return page.page(
         f"{plain['study']}: {plain['source']}",
         element("h1", f"vaescope reproduces {plain['source']}"),
@@ -52,14 +51,35 @@ def study_page(plain: JsonTable) -> str:
     )
 
 
+def _claims(claims: Sequence[JsonTable]) -> Markup:
+    items = [
+        element("li", element("strong", f"{verdict}. "), claim, " ", element("span", why, class_="quiet"))
+        for verdict, claim, why in map(verdict_text, claims)
+    ]
+    return element("ul", *items)
+
+
+def _numbers(plain: JsonTable) -> Markup:
+    """The table; folded where it is long, and where it has the numbers of a quick stand-in, which are no results."""
+    if not plain["rows"]:
+        return element("p", "No number was measured, and none is published.")
+    caption = "Mean ± standard deviation over seeds, ours and the published numbers"
+    numbers = table(rows_for_people(plain["rows"]), caption)
+    if is_quick(plain):
+        return element("details", element("summary", "Numbers of a quick stand-in, which are no results"), numbers)
+    if len(plain["rows"]) > UNFOLDED:
+        return element("details", element("summary", f"{len(plain['rows'])} numbers"), numbers)
+    return numbers
+
+
 def write_study(found: Reproduction, folder: str | Path) -> dict[str, Path]:
     """Write NAME.html, NAME.csv and NAME.json into a folder, which is made where it is not there.
 
     The name is the study's, with that of the data where only some were asked for: they have pages of their own.
     """
     place, name = make_output(folder), "-".join([found.study.name, *found.settings.data])
-    kept = json.dumps(without_infinities(found.plain()), indent=1, default=_plain_value, allow_nan=False)
-    texts = {"html": study_page(json.loads(kept)), "csv": csv_text(found.rows()), "json": f"{kept}\n"}
+    kept = kept_json(found.plain())
+    texts = {"html": study_page(json.loads(kept)), "csv": csv_text(found.rows()), "json": kept}
     # Names have points of their own, so that a suffix is added, not put in place of another.
     return {kind: page.write_page(place / f"{name}.{kind}", text) for kind, text in texts.items()}
 
@@ -86,14 +106,14 @@ def rows_for_people(rows: Sequence[JsonTable]) -> list[JsonTable]:
 
 
 def _readable(row: JsonTable) -> JsonTable:
-    difference = row["difference_sd"]
+    difference = row["difference_se"]
     return {
         **{name: value for name, value in row.items() if name not in VALUES},
         "ours": _with_spread(row["ours"], row["sd"]),
         "seeds": None if row["ours"] is None else row["seeds"],
         "published": _with_spread(row["published"], row["published_sd"]),
-        "difference in published sd": "" if difference is None else f"{difference:+.2f}",
-        "agreement": "" if difference is None else BEYOND if abs(difference) > MAX_AGREEING_DIFFERENCE else WITHIN,
+        "difference in standard errors": "" if difference is None else f"{difference:+.2f}",
+        "agreement": "" if difference is None else BEYOND if abs(difference) > ERRORS else WITHIN,
         "note": row["note"],
     }
 
@@ -101,8 +121,3 @@ def _readable(row: JsonTable) -> JsonTable:
 def _with_spread(value: float | None, spread: float | None) -> str:
     number = "" if value is None else f"{value:.4g}"
     return number if value is None or spread is None else f"{number} ± {spread:.2g}"
-
-
-def _plain_value(value: Any) -> Any:
-    """Numbers of numpy and torch as Python's; anything else as its text."""
-    return value.item() if hasattr(value, "item") else str(value)

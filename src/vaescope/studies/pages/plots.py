@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from vaescope.markup import Markup, element
 from vaescope.reporting import Plot, downsample, heatmaps, pictures, style
 from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures
+from vaescope.studies.pages.groups import Row, axis_titles, can_be_drawn, full_sentence, group_name, grouped
 from vaescope.studies.results import JsonTable
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ MANY_TICKS = 8
 BLACK = "#000000"
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 PATTERNS = ("", "/", ".", "x", "\\", "-", "|", "+")
-
-Row = Mapping[str, Any]
-Groups = dict[Any, list[Row]]
 
 
 def chart_plot(chart: Lines | Matrix | Histograms) -> Plot:
@@ -56,36 +54,35 @@ def plots_and_pictures(charts: Sequence[Chart]) -> tuple[list[Plot], list[Markup
 
 
 def _lines(chart: Lines) -> Plot:
-    rows = [row for row in chart.rows if _can_be_drawn(row, chart)]
-    missing = len(chart.rows) - len(rows)
-    sentence = f"{chart.sentence} {_left_out(missing, chart)}" if missing else chart.sentence
+    rows = [row for row in chart.rows if can_be_drawn(row, chart)]
+    sentence = full_sentence(chart)
     if not rows:
         return Plot(chart.title, sentence, _empty_figure(), list(map(dict, chart.rows)))
-    panels = _grouped(rows, chart.panel)
+    panels = grouped(rows, chart.panel)
     # Every group keeps its style, also where a panel lacks it.
-    groups = list(_grouped(rows, chart.by))
-    names = [_name(chart.by, group) for group in groups]
+    groups = list(grouped(rows, chart.by))
+    names = [group_name(chart.by, group) for group in groups]
     colours = {group: style.CYCLE[number % len(style.CYCLE)] for number, group in enumerate(groups)}
-    marks = [str(mark) for mark in _grouped(chart.marks, "mark")]
-    titles = [_name(chart.panel, value) for value in panels] if chart.panel else [""]
+    marks = [str(mark) for mark in grouped(chart.marks, "mark")]
+    titles = [group_name(chart.panel, value) for value in panels] if chart.panel else [""]
     drawn = _Panels(titles, [*names, *marks])
     figure = drawn.figure
     is_category = not all(downsample.is_finite(row[chart.x]) for row in rows)
     for place, (panel, own) in enumerate(panels.items()):
         where = drawn.where(place)
-        for group, members in _grouped(own, chart.by).items():
+        for group, members in grouped(own, chart.by).items():
             number = groups.index(group)
             trace = _trace(chart, members, is_category, number, len(groups))
             first = not any(one.legendgroup == str(number) for one in figure.data)
             trace.update(name=names[number], legendgroup=str(number), showlegend=first)
             figure.add_trace(trace, **where)
-        for mark in _grouped(chart.marks, chart.panel).get(panel, []):
+        for mark in grouped(chart.marks, chart.panel).get(panel, []):
             colour = colours.get(mark.get(chart.by) if chart.by else None, BLACK)
             first = not any(one.legendgroup == mark["mark"] for one in figure.layout.shapes)
             figure.add_vline(mark[chart.x], **_upright(mark["mark"], colour, marks, first), **where)
         figure.update_xaxes(**_axis([row[chart.x] for row in own], is_category, chart.log_x, chosen=True), **where)
         figure.update_yaxes(**_axis([row[chart.y] for row in own], False, chart.log_y, chosen=False), nticks=6, **where)
-    drawn.name_axes(chart.x_title or _words(chart.x), chart.y_title or _words(chart.y))
+    drawn.name_axes(*axis_titles(chart))
     return Plot(chart.title, sentence, figure, list(map(dict, chart.rows)))
 
 
@@ -128,7 +125,7 @@ def _upright(mark: str, colour: str, marks: Sequence[str], first: bool) -> JsonT
 def _hover(chart: Lines, has_spread: bool, has_groups: bool) -> str:
     spread = " ± %{error_y.array:.3g}" if has_spread else ""
     group = "%{fullData.name}<br>" if has_groups else ""
-    x_words, y_words = chart.x_title or _words(chart.x), chart.y_title or _words(chart.y)
+    x_words, y_words = axis_titles(chart)
     return f"{group}{x_words} %{{x}}<br>{y_words} %{{y:.4g}}{spread}<extra></extra>"
 
 
@@ -140,7 +137,9 @@ def _matrix(chart: Matrix) -> Plot:
         for column, value in zip(chart.columns, values, strict=True)
     ]
     rows, columns = list(map(str, chart.rows)), list(map(str, chart.columns))
-    figure = heatmaps.heatmap(matrix, rows, columns, of=chart.of, largest=chart.largest) if cells else _empty_figure()
+    of_rows, of_columns = chart.axes or ("", "")
+    options: JsonTable = {"of": chart.of, "largest": chart.largest, "axes": (of_columns, of_rows)}
+    figure = heatmaps.heatmap(matrix, rows, columns, **options) if cells else _empty_figure()
     return Plot(chart.title, chart.sentence, figure, cells)
 
 
@@ -235,35 +234,3 @@ def _axis(values: Sequence[Any], is_category: bool, is_log: bool, *, chosen: boo
     if chosen and len(known) <= MANY_TICKS:
         return {"type": "log", "tickvals": known, "ticktext": [f"{value:.3g}" for value in known]}
     return {"type": "log", "tickformat": "~g"}
-
-
-def _grouped(rows: Sequence[Row], column: str | None) -> Groups:
-    """The rows by what a column says, in the order in which it does."""
-    groups: Groups = {}
-    for row in rows:
-        groups.setdefault(row.get(column) if column else None, []).append(row)
-    return groups
-
-
-def _can_be_drawn(row: Row, chart: Lines) -> bool:
-    x: Any = row.get(chart.x)
-    y: Any = row.get(chart.y)
-    if not downsample.is_finite(y) or x is None or (isinstance(x, float) and not downsample.is_finite(x)):
-        return False
-    return not (chart.log_y and y <= 0) and not (chart.log_x and downsample.is_finite(x) and x <= 0)
-
-
-def _left_out(missing: int, chart: Lines) -> str:
-    why = "not finite, or not positive on a logarithmic axis" if chart.log_x or chart.log_y else "not finite"
-    return f"Left out: {'1 value that is' if missing == 1 else f'{missing} values that are'} {why}."
-
-
-def _name(column: str | None, value: Any) -> str:
-    """A value as legends have it; a number with what it is of."""
-    if downsample.is_finite(value):
-        return f"{_words(column or '')} {value:g}".strip()
-    return str(value)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

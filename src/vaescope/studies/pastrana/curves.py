@@ -12,8 +12,9 @@ from vaescope.objectives import strengths
 from vaescope.runs import MeasurementSpec, Run
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import Measurement, StudyContext, StudyRun, Values, grouped
+from vaescope.studies.pastrana import claims
 from vaescope.studies.results import JsonTable
-from vaescope.studies.study import Cell, Findings, Study, measure_cells
+from vaescope.studies.study import Cell, Findings, Shared, Study, measure_cells
 from vaescope.sweeps import Sweep
 
 PLAIN, CONDITIONAL = "beta-VAE", "conditional beta-VAE"
@@ -26,15 +27,17 @@ LOSS, SHARE = "negative ELBO", "KL share (%)"
 RISE = "negative ELBO above beta 1 (%)"
 BELOW = "negative ELBO below the unconditional (%)"
 SPLITS = ("train", "test")
-CHOSEN = (
+CHOSEN = Shared(
+    "Runs and images of Pastrana",
     "How many runs there are and which split the numbers are of is not said: ours are 3 seeds at paper scale, on "
     "held-out images. All 70,000 images are split at random into 60,000 and 10,000, where the author's code has the "
     "published split. As the author's code logs it, the negative ELBO is BCE + beta KL, and the share of the KL has "
-    "beta in it too; pixels are not binarised. TF32 on a GPU."
+    "beta in it too; pixels are not binarised. TF32 on a GPU.",
 )
-QUICK_CHOSEN = (
+QUICK_CHOSEN = Shared(
+    "Quick runs of Pastrana",
     "Quick has small digits, 32 hidden units for 500, 400 steps of Adam, at most 20 latents and a tenth of each beta, "
-    "picked by trial until the published behaviour showed: agreement at quick scale is no replication."
+    "picked by trial until the published behaviour showed: agreement at quick scale is no replication.",
 )
 
 
@@ -239,30 +242,50 @@ STUDIES = (
         "pastrana-figure3",
         "Pastrana, Figure 3",
         "How do the ELBO of a standard VAE, and the KL's share in it, change with the number of latents?",
-        f"{CHOSEN} The curves are printed as pictures; the text gives two shares. {QUICK_CHOSEN}",
+        "The curves are printed as pictures; the text gives two shares.",
         figure3,
+        claims=claims.FIGURE_3,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
     Study(
         "pastrana-figure4",
         "Pastrana, Figure 4",
         "How do the ELBO of a beta-VAE, and the KL's share in it, change with beta?",
-        f"{CHOSEN} The text says that the share shrinks with beta but for 10, the caption that at 10 it is below that "
-        f"at 3 and 5. {QUICK_CHOSEN}",
+        "The text says that the share shrinks with beta but for 10, the caption that at 10 it is below that "
+        "at 3 and 5.",
         figure4,
+        claims=claims.FIGURE_4,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
     Study(
         "pastrana-figure6",
         "Pastrana, Figure 6",
         "What do labels change in the ELBO of a beta-VAE, and in the KL's share?",
-        f"{CHOSEN} The text has 15% less at every beta, and its own example at beta = 5 (160 and 140) is 12.5%. "
-        f"Section 2.2 speaks of a prior given the label; the author's code, as ours, keeps N(0, I). {QUICK_CHOSEN}",
+        "The text has 15% less at every beta, and its own example at beta = 5 (160 and 140) is 12.5%. "
+        "Section 2.2 speaks of a prior given the label; the author's code, as ours, keeps N(0, I).",
         figure6,
+        claims=claims.FIGURE_6,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
     Study(
         "pastrana-figure7",
         "Pastrana, Figure 7",
         "How do VAE, beta-VAE and their conditional kin compare in the ELBO and the KL's share?",
-        f"{CHOSEN} {QUICK_CHOSEN}",
+        "The models are those of Figures 4 and 6; the text gives two shares.",
         figure7,
+        claims=claims.FIGURE_7,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
 )

@@ -13,6 +13,7 @@ from vaescope.runs import Run
 from vaescope.studies.charts import Pictures
 from vaescope.studies.context import Measurement, StudyContext, Values
 from vaescope.studies.measurements import images, pictures, regime
+from vaescope.studies.pastrana import claims
 from vaescope.studies.pastrana.curves import CHOSEN, CONDITIONAL, HISTORY, PLAIN, QUICK_CHOSEN, ImageSet, of_images
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Cell, Findings, Study
@@ -22,6 +23,7 @@ DIGITS, SHOWN = 10, 8  # the digit 8 is the one of Figure 1
 FIGURE_8_LATENTS = 3  # latents of Figure 8
 MIN_VISIBLE_CHANGE = 0.2  # of the range of a pixel: what moves none by more changes nothing to the eye
 PROPERTIES = ("line weight", "tilt", "width")
+MOVES = tuple(f"{value:.1f}" for value in np.linspace(-5, 5, 10))  # the values of a latent that is moved
 
 
 @of_images
@@ -64,10 +66,10 @@ def figure1_and_8(context: StudyContext, found: ImageSet) -> Findings:
         cells += [Cell.over({**of, "measure": name}, values) for name, values in measures.items()]
         sentence = "Each row moves one latent from -5 to 5; rows that do not change are latents without a use."
         strips = [(f"z{at + 1}", images(one)) for at, one in enumerate(moved[0])]
-        charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips))
+        charts.append(Pictures(f"{model}, beta = {found.weight(beta)}", sentence, strips, MOVES))
     sentence = "Source: the three latents that move an image most do the same to every digit."
     strips = [(f"digit {one['digit']}, z{one['latent'] + 1}", images(one["items"])) for one in digits[0]]
-    charts.append(Pictures("Every digit under the conditional beta-VAE", sentence, strips))
+    charts.append(Pictures("Every digit under the conditional beta-VAE", sentence, strips, MOVES))
     return Findings(tuple(cells), tuple(charts))
 
 
@@ -180,17 +182,27 @@ STUDIES = (
         "pastrana-figure5",
         "Pastrana, Figure 5",
         "How does beta change the appearance of reconstructed digits?",
-        f"{CHOSEN} Which images are shown is not said: ours are the first held-out ones of each digit, decoded from "
-        f"their mean codes. {QUICK_CHOSEN}",
+        "Which images are shown is not said: ours are the first held-out ones of each digit, decoded from "
+        "their mean codes.",
         figure5,
+        claims=claims.FIGURE_5,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
     Study(
         "pastrana-figure1-8",
         "Pastrana, Figures 1 and 8",
         "Which latents change a digit, and does each change one visible property?",
-        f"{CHOSEN} The paper judges by eye, and moves from a sampled code; we move from the mean code, call a latent "
+        "The paper judges by eye, and moves from a sampled code; we move from the mean code, call a latent "
         f"without effect if no pixel moves by more than {MIN_VISIBLE_CHANGE:g}, and add correlations with line weight, "
-        f"tilt and width among images of one digit. Figure 8 has nine digits, ours ten. {QUICK_CHOSEN}",
+        "tilt and width among images of one digit. Figure 8 has nine digits, ours ten.",
         figure1_and_8,
+        claims=claims.FIGURE_1,
+        shared=(
+            CHOSEN,
+            QUICK_CHOSEN,
+        ),
     ),
 )

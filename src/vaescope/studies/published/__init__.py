@@ -11,9 +11,13 @@ from vaescope.studies.study import Cell
 
 
 def published_cells(name: str) -> tuple[Cell, ...]:
-    """What is published of the study with this name ('rolinek-table2'); nothing where only a picture is."""
+    """What is published of the study with this name ('rolinek-table2'); nothing where only a picture is.
+
+    Its count is the number of runs that the source names, 0 where it names none.
+    """
     document, _, part = name.partition("-")
-    return tuple(Cell(**cell) for cell in _document(document).get(part, {}).get("cells", []))
+    table = _document(document).get(part, {})
+    return tuple(Cell(**{"count": table.get("seeds", 0), **cell}) for cell in table.get("cells", []))
 
 
 @cache

@@ -73,14 +73,16 @@ class ComparedSet:
             betas = [1.0 if model == VAE else self.beta for model in models]
             if models:
                 grid: dict[str, Sequence[object]] = {"objective.beta": betas, "seed": context.seed_list(*SEEDS)}
-                found |= grouped(models, context.runs(self.sweep(grid, **settings)))
+                found |= grouped(models, context.runs(self.sweep(grid, None, **settings)))
         return {model: found[model] for model in self.models}
 
     def with_bernoulli(self) -> ComparedSet:
         """The same task with Bernoulli pixels in place of the squared error."""
         return replace(self, settings={**self.settings, "likelihood": "bernoulli"})
 
-    def in_regime(self, context: StudyContext, sizes: Mapping[str, int]) -> dict[str, list[StudyRun]]:
+    def in_regime(
+        self, context: StudyContext, sizes: Mapping[str, int], **settings: object
+    ) -> dict[str, list[StudyRun]]:
         """The runs of the study of the regime, one for each seed, by what each number of latents is called."""
         latents, seeds = list(sizes.values()), context.seed_list(*SEEDS)
         grid: dict[str, Sequence[object]] = {
@@ -88,7 +90,7 @@ class ComparedSet:
             "latents": latents,
             "seed": seeds,
         }
-        return grouped(sizes, context.runs(self.sweep(grid)))
+        return grouped(sizes, context.runs(self.sweep(grid, None, **settings)))
 
     def scores(self, context: StudyContext) -> Measurement:
         """DtO (eq. 29) and, where there are factors, the disentanglement score (supplement B.1), of held-out items."""

@@ -12,6 +12,7 @@ from vaescope.metrics import distance_to_orthogonality
 from vaescope.numerics import linear
 from vaescope.studies.charts import Lines
 from vaescope.studies.context import StudyContext
+from vaescope.studies.rolinek import claims
 from vaescope.studies.study import Cell, Findings, Study
 
 FIRST = torch.tensor([[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]], dtype=torch.float64)
@@ -80,5 +81,6 @@ STUDIES = (
         "orthogonal columns, which equation 27 asks for and the text does not work out.",
         toy,
         exact=True,
+        claims=claims.TOY,
     ),
 )
