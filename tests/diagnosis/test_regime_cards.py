@@ -52,13 +52,13 @@ def statuses(found: Diagnosis) -> list[str]:
 
 VERDICTS = {
     "aaaa": ([GOOD, NOTE, GOOD, NOT_APPLICABLE, GOOD], "no latent has collapsed"),
-    "aaap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
+    "aaap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latent can be removed"),
     "apap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
     "appp": ([WARNING, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
     "pppp": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the codes carry almost no information (0.00 nats)"),
     "p": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the only latent equals the prior"),
     "a": ([GOOD, NOTE, GOOD, NOT_APPLICABLE, GOOD], "no latent has collapsed"),
-    "amip": ([NOTE, GOOD, GOOD, NOTE, NOTE], "1 of 4 latents is active, 2 mixed, 1 passive; the passive"),
+    "amip": ([NOTE, GOOD, GOOD, NOTE, NOTE], "1 of 4 latents is active, 2 mixed, and 1 passive; the passive latent can"),
 }
 
 

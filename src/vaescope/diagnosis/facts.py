@@ -29,7 +29,7 @@ Source = Literal["run", "model", "codes"]
 MAX_FORMED_DELTA = 0.03  # relative error of the rate below which the regime has formed (Rolinek et al., section 5.2)
 MOST_LATENTS = 0.5  # share of latents above which collapse is a warning
 MIN_INFORMATION = 0.01  # nats; below it the codes carry no information
-MIN_EXPLAINED = 0.25  # share of the variance of the items, below which reconstructions are poor
+MIN_EXPLAINED = 0.25  # share of the variance in the data, below which reconstructions are poor
 GOOD_EXPLAINED = 0.5  # above which they are good
 CHANCE_ERRORS = 3  # standard errors by which an accuracy must exceed chance
 
@@ -102,7 +102,7 @@ class Facts:
 
     @property
     def explained(self) -> float | None:
-        """The share of the variance of the items that reconstructions explain."""
+        """The share of the variance in the data that reconstructions explain."""
         return None if self.reconstruction is None else self.reconstruction.explained
 
     @property

@@ -89,9 +89,15 @@ def verdict(facts: Facts) -> str:
     else:
         consequence = "no latent has collapsed"
     if facts.removable:
-        which = "the passive latents" if facts.removable == types.passive else "those that have collapsed"
-        consequence = f"{which} can be removed"
+        consequence = f"{_removable_in_words(facts)} can be removed"
     return f"{types.summary()}; {consequence}."
+
+
+def _removable_in_words(facts: Facts) -> str:
+    one = len(facts.removable) == 1
+    if facts.removable == facts.types.passive:
+        return "the passive latent" if one else "the passive latents"
+    return "the one that has collapsed" if one else "those that have collapsed"
 
 
 def _types_claims(facts: Facts) -> tuple[Claim, ...]:

@@ -20,6 +20,7 @@ from vaescope.numerics.information import BINS, checked_bins, discretise, entrop
 
 NATS_PER_BIT = math.log(2)
 SIGNIFICANCE = 1e-4  # probability that a latent independent of a factor seems to encode it
+MIN_SHARE_OF_ENTROPY = 0.1  # of a factor; a latent with less information about it does not encode it
 MIN_SHARE_OF_BEST = 0.25  # latents with a smaller share of the best latent's information are not named
 MAX_NAMED_LATENTS = 3  # others are counted
 
@@ -76,6 +77,10 @@ def modularity(
 class Meaning(NotebookResult):
     """Mutual information in bits between each latent and each factor, and whether it is more than chance.
 
+    A latent encodes a factor if their mutual information is more than chance and at least a tenth of the factor's
+    entropy. Where rates are known, the same must hold of the latent's rate: by the data-processing inequality, a sample
+    carries at most that about any factor, however well the mean predicts it.
+
     Attributes:
         bits: One row for each latent, one column for each factor.
         beyond_chance: Where independent values would give this much in one of ten thousand cases.
@@ -83,6 +88,7 @@ class Meaning(NotebookResult):
         factors: The names of the factors.
         latents: The indices of the latents in the representation.
         left_out: The rows of latents that are not considered, such as passive ones; see `leaving_out`.
+        rates: The rate of each latent in nats; None if it is not considered, as for codes without a finite rate.
     """
 
     bits: Float[np.ndarray, "latents factors"] = field(repr=False)
@@ -91,6 +97,14 @@ class Meaning(NotebookResult):
     factors: tuple[str, ...]
     latents: tuple[int, ...]
     left_out: tuple[int, ...] = ()
+    rates: tuple[float, ...] | None = None
+
+    @property
+    def encodes(self) -> Bool[np.ndarray, "latents factors"]:
+        """Whether each latent encodes each factor."""
+        least = MIN_SHARE_OF_ENTROPY * np.array(self.entropies)
+        strong = self.beyond_chance & (self.bits >= least)
+        return strong if self.rates is None else strong & (np.array(self.rates)[:, None] / NATS_PER_BIT >= least)
 
     def leaving_out(self, latents: Sequence[int]) -> Meaning:
         """The same, with latents that encode nothing.
@@ -126,9 +140,9 @@ class Meaning(NotebookResult):
         return "; ".join(f"{listed(names)} {'is' if len(names) == 1 else 'are'} {words}" for names, words in parts)
 
     def carriers(self, factor: str) -> list[int]:
-        """The rows of the latents that encode a factor: beyond chance, and not much less than the best latent."""
+        """The rows of the latents that encode a factor, without those that encode much less than the best latent."""
         column = self.factors.index(factor)
-        bits = np.where(self.beyond_chance[:, column], self.bits[:, column], 0.0)
+        bits = np.where(self.encodes[:, column], self.bits[:, column], 0.0)
         order = np.argsort(-bits, kind="stable")
         return [int(place) for place in order if bits[place] > 0 and bits[place] >= MIN_SHARE_OF_BEST * bits.max()]
 
