@@ -137,7 +137,8 @@ class Meaning(NotebookResult):
             "encoded by no latent": [name for name, count in counts.items() if count == 0],
         }
         parts = [(names, words) for words, names in groups.items() if names]
-        return "; ".join(f"{listed(names)} {'is' if len(names) == 1 else 'are'} {words}" for names, words in parts)
+        verbs = {words: "are each" if words == "encoded by one latent" else "are" for words in groups}
+        return "; ".join(f"{listed(names)} {'is' if len(names) == 1 else verbs[words]} {words}" for names, words in parts)
 
     def carriers(self, factor: str) -> list[int]:
         """The rows of the latents that encode a factor, without those that encode much less than the best latent."""
