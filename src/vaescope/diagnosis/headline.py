@@ -73,7 +73,7 @@ def headline(facts: Facts) -> Headline:
     explained = [] if facts.explained is None else [Claim("explained", number=facts.explained)]
     if facts.reconstruction is not None:
         words = explained_in_words(facts.reconstruction)
-        sentence = f"{sentence} {words[:1].upper()}{words[1:]}."
+        sentence = f"{sentence} {words[:1].upper()}{words[1:]}{_share_of_active(facts)}."
     return Headline(state, sentence, "", (*_types_claims(facts), *explained))
 
 
@@ -91,6 +91,15 @@ def verdict(facts: Facts) -> str:
     if facts.removable:
         consequence = f"{_removable_in_words(facts)} can be removed"
     return f"{types.summary()}; {consequence}."
+
+
+def _share_of_active(facts: Facts) -> str:
+    """How much of the rate the active latents hold, where others are in use too: many mixed latents may hold little."""
+    active, rate = facts.types.active, facts.found.rate
+    if not active or not facts.types.mixed or not math.isfinite(rate):
+        return ""
+    share = math.fsum(facts.found.rates[latent] for latent in active) / rate
+    return f", and the active latent{' holds' if len(active) == 1 else 's hold'} {share:.0%} of the rate"
 
 
 def _removable_in_words(facts: Facts) -> str:

@@ -196,6 +196,9 @@ def course_card(facts: Facts) -> Card | None:
     if facts.state == UNDERTRAINED:
         advice = "Train longer, or with a shorter schedule." if course.unsettled else "Train longer."
         return Card("Training", WARNING, meaning, advice, rows, (_train_longer(),))
+    if course.trend == FALLING and facts.has_settled:
+        settled = f"{meaning[:-1]}, but the regime has formed and the number of active latents no longer changes."
+        return Card("Training", NOTE, settled, "More training would add detail to the reconstructions.", rows)
     if course.trend == FALLING:
         return Card("Training", NOTE, meaning, "More training alone is unlikely to wake collapsed latents.", rows)
     return Card("Training", NOTE, meaning, "Evaluate more often (evaluate_every) to see the course of the loss.", rows)
