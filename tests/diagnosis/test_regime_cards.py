@@ -14,7 +14,7 @@ from vaescope.diagnosis.diagnose import Diagnosis, diagnose
 from vaescope.diagnosis.facts import Facts
 from vaescope.diagnosis.headline import headline
 from vaescope.diagnosis.reconstruction import Reconstruction
-from vaescope.diagnosis.regime_cards import collapse_card, course_card, formed_card, types_card
+from vaescope.diagnosis.regime_cards import collapse_card, course_card, formed_card, mixed_card, types_card
 from vaescope.regime import DeltaKL, collapse
 
 TITLES = {
@@ -275,3 +275,18 @@ def test_the_headline_says_how_much_of_the_rate_the_active_latents_hold(kinds: s
     assert f"{said}{share:.0%} of the rate." in headline(facts).sentence
     for others in ("aap", "ip"):
         assert "of the rate" not in headline(facts_of(others, reconstruction=reconstruction(0.9))).sentence
+
+
+@pytest.mark.parametrize(
+    ("kinds", "advice", "said"),
+    [
+        ("aim", "Inspect which items use latent 2.", "They hold "),
+        ("ami", "Inspect which items use latent 1.", "They hold "),
+        ("ai", "", "It holds "),  # used a little for all items, so there are no items to look for
+    ],
+)
+def test_mixed_latents_are_to_be_inspected_where_only_some_items_use_them(kinds: str, advice: str, said: str) -> None:
+    one = mixed_card(facts_of(kinds))
+    assert one.advice == advice
+    assert said in one.meaning
+    assert "nats of the rate" in one.meaning

@@ -205,6 +205,11 @@ def udr_of(names: Sequence[str], codes: Sequence[Representation]) -> Score | Non
     return None if any(bool((one.variance == 0).any()) for one in codes) else udr(codes, names=names)
 
 
+def measure_name(measure: str) -> str:
+    """A measure of similarity as people write it: 'CKA', 'Procrustes'."""
+    return measure.upper() if measure == "cka" else measure.capitalize()
+
+
 def similarity_words(
     matrix: Float[np.ndarray, "models models"], names: Sequence[str], measure: str, representation: str
 ) -> tuple[str, str]:
@@ -217,7 +222,7 @@ def similarity_words(
     if not known:
         return "", ""
     mean = float(np.mean([similarity for similarity, *_ in known]))
-    name = measure.upper() if measure == "cka" else measure.capitalize()
+    name = measure_name(measure)
     of = "" if representation == "mean" else f" of the {representation}s"
     text = f"{describe(mean, SHARED_INFORMATION)} information ({name}{of} {mean:.2f}"
     if len(known) == 1:

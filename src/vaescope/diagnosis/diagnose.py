@@ -255,7 +255,8 @@ def diagnose_subject(
         findings.append(meaning_card(encoded))
     if measured.scores or measured.left_out:
         findings.append(scores_card(measured, excluded))
-    findings += [importance_card(score, codes.latents) for score in measured.scores if score.metric == "dci"]
+    if encoded is not None:
+        findings += [importance_card(score, encoded) for score in measured.scores if score.metric == "dci"]
     return Diagnosis(
         subject.name,
         types,

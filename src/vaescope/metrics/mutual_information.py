@@ -102,9 +102,22 @@ class Meaning(NotebookResult):
     @property
     def encodes(self) -> Bool[np.ndarray, "latents factors"]:
         """Whether each latent encodes each factor."""
-        least = MIN_SHARE_OF_ENTROPY * np.array(self.entropies)
-        strong = self.beyond_chance & (self.bits >= least)
-        return strong if self.rates is None else strong & (np.array(self.rates)[:, None] / NATS_PER_BIT >= least)
+        return self.beyond_chance & (self.bits >= self._least) & self._rate_suffices
+
+    def may_encode(self, place: int, factor: str) -> bool:
+        """Whether the rate of the latent in a row is large enough for its samples to encode a factor."""
+        return bool(self._rate_suffices[place, self.factors.index(factor)])
+
+    @property
+    def _least(self) -> Float[np.ndarray, "factors"]:
+        """The bits about each factor from which on a latent encodes it."""
+        return MIN_SHARE_OF_ENTROPY * np.array(self.entropies)
+
+    @property
+    def _rate_suffices(self) -> Bool[np.ndarray, "latents factors"]:
+        if self.rates is None:
+            return np.full(self.bits.shape, True)
+        return np.array(self.rates)[:, None] / NATS_PER_BIT >= self._least
 
     def leaving_out(self, latents: Sequence[int]) -> Meaning:
         """The same, with latents that encode nothing.

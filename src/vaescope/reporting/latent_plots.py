@@ -150,7 +150,7 @@ def _factor_heatmap(
         for i, latent in enumerate(latents)
         for j, factor in enumerate(factors)
     ]
-    return Plot(title, sentence, heatmap(matrix, names, factors, of=of, largest=largest, axes=("factor", "")), rows)
+    return Plot(title, sentence, heatmap(matrix, names, factors, of=of, largest=largest), rows)
 
 
 def _members(types: VariableTypes) -> dict[str, list[int]]:
