@@ -272,7 +272,10 @@ def test_the_headline_says_how_much_of_the_rate_the_active_latents_hold(kinds: s
     facts = facts_of(kinds, reconstruction=reconstruction(0.9))
     rates = facts.found.rates
     share = sum(rates[: kinds.count("a")]) / sum(rates)
+    assert 0.8 < share < 0.99
     assert f"{said}{share:.0%} of the rate." in headline(facts).sentence
+    nearly_all = facts_of("a" * 30 + "i", reconstruction=reconstruction(0.9))
+    assert "hold over 99% of the rate." in headline(nearly_all).sentence
     for others in ("aap", "ip"):
         assert "of the rate" not in headline(facts_of(others, reconstruction=reconstruction(0.9))).sentence
 

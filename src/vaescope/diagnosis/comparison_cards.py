@@ -196,7 +196,7 @@ def theory_card(names: Sequence[str], codes: Sequence[Representation], types: Se
         if row["holds"]
     )
     if agreeing < len(similar):
-        return Card(title, WARNING, meaning, "The models of the other pairs are not fully polarised: diagnose them.", rows, claims)
+        return Card(title, WARNING, meaning, "Where they do not agree, a model is not fully polarised: diagnose both.", rows, claims)
     return Card(title, GOOD, meaning, "", rows, claims)
 
 

@@ -25,6 +25,7 @@ from vaescope.diagnosis.course import FALLING, LEVEL, UNKNOWN, Course
 from vaescope.diagnosis.facts import GOOD_EXPLAINED, MOST_LATENTS, Facts
 from vaescope.diagnosis.reconstruction import explained_in_words
 
+MAX_SHARE = 0.99  # of the rate; more is not written as 100%
 NO_VARIANCE = "The codes have zero variance, like those of a plain autoencoder, so there is no posterior to collapse."
 
 
@@ -99,7 +100,8 @@ def _share_of_active(facts: Facts) -> str:
     if not active or not facts.types.mixed or not math.isfinite(rate):
         return ""
     share = math.fsum(facts.found.rates[latent] for latent in active) / rate
-    return f", and the active latent{' holds' if len(active) == 1 else 's hold'} {share:.0%} of the rate"
+    amount = "over 99%" if share > MAX_SHARE else f"{share:.0%}"
+    return f", and the active latent{' holds' if len(active) == 1 else 's hold'} {amount} of the rate"
 
 
 def _removable_in_words(facts: Facts) -> str:

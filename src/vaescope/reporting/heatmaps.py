@@ -87,8 +87,8 @@ def layer_plots(found: Comparison) -> tuple[Plot, ...]:
     if found.layers is None:
         return ()
     (one, other), layers = found.names[:2], found.layers
-    axes = (f"layer of {shorten(other)}", f"layer of {shorten(one)}")
-    figure = heatmap(layers.matrix, layers.rows, layers.columns, of=layers.measure, axes=axes)
+    axes = ("", f"layer of {shorten(one)}")
+    figure = heatmap(layers.matrix, layers.rows, layers.columns, of=measure_name(layers.measure), axes=axes)
     sentence = f"Layers of {one} (rows) and {other} (columns): {layers.summary()}."
     return (Plot("Similarity of layers", sentence, figure, layers.table()),)
 

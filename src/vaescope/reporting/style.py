@@ -42,7 +42,7 @@ DARK_COLOURS = {
     MARK_SCALE[0][1]: "#2B5D8C",
 }
 FONT_SIZE = 14  # pixels
-BELOW_NUMBERS = 38  # pixels from an x axis to its title, with the numbers between
+BELOW_NUMBERS = 38  # pixels from an x axis to its title, where plotly does not count the numbers between
 FONT = {"family": "system-ui, sans-serif", "size": FONT_SIZE, "color": TEXT}
 LOG_DECADES = 3  # range of positive values above which an axis is logarithmic
 SIGNIFICANT_DIGITS = 6
@@ -94,8 +94,7 @@ def set_layout(figure: go.Figure, height: int, *, legend: bool = False, **margin
     )
     lines = {"gridcolor": GRID, "zerolinecolor": AXIS, "linecolor": GREY, "automargin": True}
     figure.update_yaxes(**lines, title_standoff=8, title_font_size=FONT_SIZE)
-    # The distance is from the axis, not from the numbers below it, unless the title happens to meet one of them.
-    figure.update_xaxes(**lines, title_standoff=BELOW_NUMBERS, title_font_size=FONT_SIZE)
+    figure.update_xaxes(**lines, title_standoff=10, title_font_size=FONT_SIZE)
 
 
 def axis_scale(values: Iterable[float]) -> dict[str, object]:
