@@ -215,5 +215,5 @@ def check_latents(latents: int, shape: tuple[int, ...]) -> None:
     if not is_whole(latents, 1, dimensions):
         raise LatentError(
             f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "
-            f"got {latents!r}. Choose fewer latents, or data with more dimensions."
+            f"got {latents!r}. Choose a number in this range, or data with more dimensions."
         )
