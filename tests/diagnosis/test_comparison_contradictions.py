@@ -80,7 +80,7 @@ SAID = {
 def test_the_parts_of_a_comparison_agree(name: str, tmp_path: Path) -> None:
     found = COMPARISONS[name](tmp_path)
     assert comparison_contradictions(found) == ()
-    said = {card.title: (f"{card.meaning} {card.advice}", {claim.kind for claim in card.claims}) for card in found.cards}
+    said = {one.title: (f"{one.meaning} {one.advice}", {claim.kind for claim in one.claims}) for one in found.cards}
     for title, (text, kinds) in said.items():
         for kind in set(SAID) - {"used", "matched", "equal numbers"}:
             assert (SAID[kind] in text) == (kind in kinds), title

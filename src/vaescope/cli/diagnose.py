@@ -10,7 +10,15 @@ from typer import Argument, Option
 
 from vaescope.cli import options
 from vaescope.cli.completion import of_names, run_ids
-from vaescope.cli.output import check_file, is_in_nats, print_json, print_paragraph, print_rows, print_styled, print_table
+from vaescope.cli.output import (
+    check_file,
+    is_in_nats,
+    print_json,
+    print_paragraph,
+    print_rows,
+    print_styled,
+    print_table,
+)
 from vaescope.cli.values import names
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.terminal import print_line

@@ -196,7 +196,8 @@ def theory_card(names: Sequence[str], codes: Sequence[Representation], types: Se
         if row["holds"]
     )
     if agreeing < len(similar):
-        return Card(title, WARNING, meaning, "Where they do not agree, a model is not fully polarised: diagnose both.", rows, claims)
+        advice = "Where they do not agree, a model is not fully polarised: diagnose both."
+        return Card(title, WARNING, meaning, advice, rows, claims)
     return Card(title, GOOD, meaning, "", rows, claims)
 
 

@@ -102,7 +102,8 @@ class Meaning(NotebookResult):
     @property
     def encodes(self) -> Bool[np.ndarray, "latents factors"]:
         """Whether each latent encodes each factor."""
-        return self.beyond_chance & (self.bits >= self._least) & self._rate_suffices
+        found: np.ndarray = self.beyond_chance & (self.bits >= self._least) & self._rate_suffices
+        return found
 
     def may_encode(self, place: int, factor: str) -> bool:
         """Whether the rate of the latent in a row is large enough for its samples to encode a factor."""
@@ -117,7 +118,8 @@ class Meaning(NotebookResult):
     def _rate_suffices(self) -> Bool[np.ndarray, "latents factors"]:
         if self.rates is None:
             return np.full(self.bits.shape, True)
-        return np.array(self.rates)[:, None] / NATS_PER_BIT >= self._least
+        suffices: np.ndarray = np.array(self.rates)[:, None] / NATS_PER_BIT >= self._least
+        return suffices
 
     def leaving_out(self, latents: Sequence[int]) -> Meaning:
         """The same, with latents that encode nothing.
@@ -145,13 +147,15 @@ class Meaning(NotebookResult):
         """Which factors are encoded by one latent alone, by several, by none."""
         counts = {name: len(self.carriers(name)) for name in self.factors}
         groups = {
-            "encoded by one latent": [name for name, count in counts.items() if count == 1],
-            "spread over several latents": [name for name, count in counts.items() if count > 1],
-            "encoded by no latent": [name for name, count in counts.items() if count == 0],
+            ("is", "are each", "encoded by one latent"): [name for name, count in counts.items() if count == 1],
+            ("is", "are", "spread over several latents"): [name for name, count in counts.items() if count > 1],
+            ("is", "are", "encoded by no latent"): [name for name, count in counts.items() if count == 0],
         }
-        parts = [(names, words) for words, names in groups.items() if names]
-        verbs = {words: "are each" if words == "encoded by one latent" else "are" for words in groups}
-        return "; ".join(f"{listed(names)} {'is' if len(names) == 1 else verbs[words]} {words}" for names, words in parts)
+        return "; ".join(
+            f"{listed(names)} {one if len(names) == 1 else several} {words}"
+            for (one, several, words), names in groups.items()
+            if names
+        )
 
     def carriers(self, factor: str) -> list[int]:
         """The rows of the latents that encode a factor, without those that encode much less than the best latent."""
