@@ -80,7 +80,7 @@ def test_the_page_about_your_own_models_works_as_shown(
     for block in sorted(python_blocks("your-model.md"), key=lambda block: "class MyVAE" not in block):
         exec(compile(block, "your-model.md", "exec", dont_inherit=True), names)
     first, again, types, groups, smaller = capsys.readouterr().out.splitlines()
-    assert re.search(r"^\d+ of 16 latents are active, \d+ mixed, \d+ passive; the passive latents can be", first)
+    assert re.search(r"^\d+ of 16 latents are active, \d+ mixed, and \d+ passive; the passive latents can be", first)
     # The same posterior, given by a function.
     assert again == first
     assert first.startswith(types)

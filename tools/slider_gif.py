@@ -34,9 +34,7 @@ def record(page: Page) -> list[Image.Image]:
         reach = min(high - start, start - low, 2.5) or 2.0
         for frame in range(FRAMES):
             value = start + reach * math.sin(2 * math.pi * frame / FRAMES)
-            slider.evaluate(
-                "(one, value) => {one.value = value; one.dispatchEvent(new Event('input', {bubbles: true}))}", value
-            )
+            slider.evaluate(MOVE, value)
             page.wait_for_timeout(40)
             frames.append(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
     return frames
@@ -49,9 +47,7 @@ def main() -> None:
     parser.add_argument("--browser", default="/usr/bin/chromium")
     given = parser.parse_args()
     with sync_playwright() as player:
-        browser = player.chromium.launch(
-            executable_path=given.browser, args=["--headless", "--no-sandbox", "--disable-gpu"]
-        )
+        browser = player.chromium.launch(executable_path=given.browser, args=FLAGS)
         page = browser.new_page(viewport=SIZE)
         page.goto(given.report.resolve().as_uri())
         page.wait_for_timeout(1500)

@@ -54,7 +54,7 @@ def asked(*arguments: str) -> str:
 @pytest.mark.parametrize("name", ["codes.npz", "codes.csv"])
 def test_codes_in_a_file_get_a_verdict_cards_and_a_table(name: str, folder: Path) -> None:
     shown = asked(str(folder / name))
-    assert shown.startswith("2 of 3 latents are active, 0 mixed, 1 passive; ")
+    assert shown.startswith("2 of 3 latents are active, 0 mixed, and 1 passive; ")
     assert "Posterior collapse. Latent 2 (1 of 3) equals the prior" in shown
     assert "share of passive items" in shown
     assert "kind of mixed" not in shown

@@ -71,7 +71,7 @@ def test_a_reused_run_is_called_so(codes: str, tmp_path: Path) -> None:
     assert "This run was already trained" in RUNNER.invoke(cli.app, words).stdout
     assert fitted(codes, tmp_path)[0]["already_trained"] is True
     several = RUNNER.invoke(cli.app, [*words, "--seed", "0,1"]).stdout
-    assert "1 of 2 runs were already trained" in several
+    assert "1 of 2 runs was already trained; it was not trained again." in several
     assert [row["already_trained"] for row in fitted(codes, tmp_path, "--seed", "0,1,2")] == [True, True, False]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from vaescope.cli import main
+from vaescope.cli.output import already_trained
 from vaescope.cli.sweep import _print_plan
 from vaescope.runs import FitOptions
 from vaescope.runs.measurements import MeasurementSpec
@@ -111,6 +112,33 @@ def test_the_table_has_the_columns_that_differ(
     assert len(list((file.parent / "kept here").glob("[!.]*/run.json"))) == 4
 
 
+def test_reused_runs_are_counted(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(*words: str) -> str:
+        assert call(monkeypatch, file, "--workers", "1", *words) == 0
+        return capsys.readouterr().out
+
+    file.write_text(ONE)
+    assert "already trained" not in shown()
+    file.write_text(ONE.replace("seed = [0]", "seed = [0, 1]"))
+    assert "1 of 2 runs was already trained" in shown()
+    assert [row["already_trained"] for row in json.loads(shown("--json"))] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("reused", "runs", "said"),
+    [
+        (1, 1, "This run was already trained; nothing was trained again."),
+        (1, 3, "1 of 3 runs was already trained; it was not trained again."),
+        (2, 3, "2 of 3 runs were already trained; they were not trained again."),
+        (3, 3, "All 3 runs were already trained; nothing was trained again."),
+    ],
+)
+def test_reused_runs_are_counted_in_good_english(reused: int, runs: int, said: str) -> None:
+    assert already_trained(reused, runs) == said
+
+
 def test_json_and_files_have_every_column(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,7 +149,7 @@ def test_json_and_files_have_every_column(
         written = list(csv.DictReader(table))
     assert [row["id"] for row in written] == [row["id"] for row in rows]
     assert [float(row["test_loss"]) for row in written] == [row["test_loss"] for row in rows]
-    assert list(written[0]) == list(rows[0])
+    assert [*written[0], "already_trained"] == list(rows[0])
 
 
 @LINUX

@@ -97,3 +97,16 @@ def test_a_short_training_may_pause_before_it_learns() -> None:
     found = course_of([{**row, "step": row["step"] // 10} for row in history(lambda t: 70.0)])
     assert found.trend == "unknown"
     assert "100 steps are too few" in found.reason
+
+
+def test_a_training_loss_that_falls_shows_that_a_fall_of_few_held_out_values_is_no_noise() -> None:
+    # Four evaluations in the last third, as of the demo: their slope is large, and so is their noise.
+    values = iter([87.6, 85.4, 89.2, 81.6, 81.6])
+    test = [{"step": step, "split": "test", "loss": next(values)} for step in range(600, 1001, 100)]
+    falling, level = (history(None, curve, points=50) for curve in (lambda t: 100 - 20 * t, lambda t: 80.0))
+    assert course_of(test).trend == course_of([*test, *level]).trend == "level"
+    found = course_of([*test, *falling])
+    assert (found.trend, found.loss) == ("falling", "held-out loss")
+    # A held-out loss that does not fall has levelled off, whatever the training loss does.
+    flat = [{**row, "loss": 81.6} for row in test]
+    assert course_of([*flat, *falling]).trend == "level"

@@ -169,3 +169,21 @@ def test_a_metric_that_fails_for_a_rare_value_is_skipped_with_the_reason() -> No
     # A wrong request is still an error.
     with pytest.raises(ConfigurationError, match="needs a decoder"):
         diagnose(codes, metrics=["distance_to_orthogonality"])
+
+
+def test_a_latent_whose_rate_is_too_small_encodes_nothing_although_its_mean_predicts_a_factor() -> None:
+    table = np.column_stack([FACTORS[:, 1] + 0.05 * NOISE[:, 0], NOISE[:, 1], 0.05 * (FACTORS[:, 0] - 1)])
+    codes = codes_of(table)
+    codes.variance[:, 2] = 0.85
+    found = diagnose(codes, metrics=["dci"])
+    assert found.types.types[2] == "mixed"
+    assert found.meaning is not None
+    assert found.meaning.bits[2, 0] > 1
+    assert found.rows()[2]["encodes"] == "latent 2 encodes no factor"
+    importance = titled(found, "Importance")
+    first, second = found.meaning.factors
+    strong, _, weak = importance.meaning.partition("By their means only")
+    assert f"{second}: 0 (" in strong
+    assert f"{first}: 2 (" in weak
+    assert [claim.latents for claim in importance.claims] == [(0,)]
+    assert contradictions(found) == ()

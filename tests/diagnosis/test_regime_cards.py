@@ -12,7 +12,9 @@ from vaescope.diagnosis.claims import contradictions
 from vaescope.diagnosis.course import LEVEL, Course
 from vaescope.diagnosis.diagnose import Diagnosis, diagnose
 from vaescope.diagnosis.facts import Facts
-from vaescope.diagnosis.regime_cards import collapse_card, formed_card, types_card
+from vaescope.diagnosis.headline import headline
+from vaescope.diagnosis.reconstruction import Reconstruction
+from vaescope.diagnosis.regime_cards import collapse_card, course_card, formed_card, mixed_card, types_card
 from vaescope.regime import DeltaKL, collapse
 
 TITLES = {
@@ -52,13 +54,13 @@ def statuses(found: Diagnosis) -> list[str]:
 
 VERDICTS = {
     "aaaa": ([GOOD, NOTE, GOOD, NOT_APPLICABLE, GOOD], "no latent has collapsed"),
-    "aaap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
+    "aaap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latent can be removed"),
     "apap": ([NOTE, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
     "appp": ([WARNING, GOOD, GOOD, NOT_APPLICABLE, GOOD], "the passive latents can be removed"),
     "pppp": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the codes carry almost no information (0.00 nats)"),
     "p": ([BAD, BAD, BAD, NOT_APPLICABLE, NOT_APPLICABLE], "the only latent equals the prior"),
     "a": ([GOOD, NOTE, GOOD, NOT_APPLICABLE, GOOD], "no latent has collapsed"),
-    "amip": ([NOTE, GOOD, GOOD, NOTE, NOTE], "1 of 4 latents is active, 2 mixed, 1 passive; the passive"),
+    "amip": ([NOTE, GOOD, GOOD, NOTE, NOTE], "1 of 4 latents is active, 2 mixed, and 1 passive; the passive latent "),
 }
 
 
@@ -221,3 +223,74 @@ def test_the_well_determined_latents_are_shown_in_sum_and_one_by_one() -> None:
     assert "determine 1.5" in types.meaning
     assert "MacKay" in types.meaning
     assert [row["well_determined"] for row in types.rows] == each
+
+
+FORMED = DeltaKL(kl=10.0, approximation=9.9, active=(0, 1))
+
+
+def counted(*types: str) -> list[dict[str, Any]]:
+    """The probes with the number of latents of each type."""
+    names = {"active": "a", "mixed": "m", "passive": "p"}
+    rows = probes(*types)
+    return rows[:1] + [{**row, **{name: row["types"].count(one) for name, one in names.items()}} for row in rows[1:]]
+
+
+def reconstruction(explained: float) -> Reconstruction:
+    return Reconstruction((0, 1), (1 - explained,) * 2, (1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("counts", "formed", "explained", "state"),
+    [
+        ("ap aa aa aa", FORMED, 0.9, "fine"),  # as the demo: what changes is detail
+        ("ap ap aa aa", FORMED, 0.9, "fine"),
+        ("aa ap ap aa", FORMED, 0.9, "undertrained"),  # a latent came into use in the last third
+        ("aa aa aa ap", FORMED, 0.9, "undertrained"),  # the last probe found another number than the diagnosis
+        ("", FORMED, 0.9, "undertrained"),  # without probes, nothing shows that the latents have settled
+        ("ap aa aa aa", DeltaKL(10.0, 8.0, (0, 1)), 0.9, "undertrained"),
+        ("ap aa aa aa", None, 0.9, "undertrained"),
+        ("ap aa aa aa", FORMED, 0.7, "undertrained"),
+    ],
+)
+def test_a_loss_that_still_falls_matters_if_the_latents_have_not_settled(
+    counts: str, formed: DeltaKL | None, explained: float, state: str
+) -> None:
+    falling = Course("falling", change=-5.0, last=80.0)
+    found = facts_of(
+        "aap", counted(*counts.split()), formed=formed, course=falling, reconstruction=reconstruction(explained)
+    )
+    assert found.state == state
+    training = course_card(found)
+    assert training is not None
+    assert "still falls, by 5 nats" in training.meaning
+    assert ("no longer changes" in training.meaning) == (state == "fine")
+    assert training.status == (NOTE if state == "fine" else WARNING)
+    assert ("rain longer" in training.advice) == (state != "fine")
+
+
+@pytest.mark.parametrize(("kinds", "said"), [("aaip", "the active latents hold "), ("aip", "the active latent holds ")])
+def test_the_headline_says_how_much_of_the_rate_the_active_latents_hold(kinds: str, said: str) -> None:
+    facts = facts_of(kinds, reconstruction=reconstruction(0.9))
+    rates = facts.found.rates
+    share = sum(rates[: kinds.count("a")]) / sum(rates)
+    assert 0.8 < share < 0.99
+    assert f"{said}{share:.0%} of the rate." in headline(facts).sentence
+    nearly_all = facts_of("a" * 30 + "i", reconstruction=reconstruction(0.9))
+    assert "hold over 99% of the rate." in headline(nearly_all).sentence
+    for others in ("aap", "ip"):
+        assert "of the rate" not in headline(facts_of(others, reconstruction=reconstruction(0.9))).sentence
+
+
+@pytest.mark.parametrize(
+    ("kinds", "advice", "said"),
+    [
+        ("aim", "Inspect which items use latent 2.", "They hold "),
+        ("ami", "Inspect which items use latent 1.", "They hold "),
+        ("ai", "", "It holds "),  # used a little for all items, so there are no items to look for
+    ],
+)
+def test_mixed_latents_are_to_be_inspected_where_only_some_items_use_them(kinds: str, advice: str, said: str) -> None:
+    one = mixed_card(facts_of(kinds))
+    assert one.advice == advice
+    assert said in one.meaning
+    assert "nats of the rate" in one.meaning

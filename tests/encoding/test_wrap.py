@@ -493,6 +493,31 @@ def test_without_a_decoder_the_reason_is_given() -> None:
             sample(model, 2)
 
 
+class Abbreviated(nn.Module):
+    """A plain VAE whose parts have short names, and which has no method decode."""
+
+    def __init__(self, **more: nn.Module) -> None:
+        super().__init__()
+        self.enc, self.dec = nn.Linear(NUMBERS, 2 * LATENTS), nn.Linear(LATENTS, NUMBERS)
+        for name, part in more.items():
+            self.add_module(name, part)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, log_variance = self.enc(x.flatten(1)).chunk(2, 1)
+        return self.dec(mean).view_as(x), mean, log_variance
+
+
+def test_the_only_part_with_the_name_of_a_decoder_decodes() -> None:
+    model = Abbreviated()
+    wrapped = vs.wrap(model)
+    vs.encode(wrapped, X)
+    assert "decoded by dec(z)" in wrapped.summary()
+    torch.testing.assert_close(reconstruct(wrapped, X), model(X)[0].detach())
+    two = vs.wrap(Abbreviated(decisions=nn.Linear(LATENTS, NUMBERS)))
+    vs.encode(two, X)
+    assert "no method decode or decoder" in two.summary()
+
+
 def test_a_decoder_that_returns_something_else_is_not_used() -> None:
     wrapped = vs.wrap(Base(), "moments", lambda z: z)
     vs.encode(wrapped, X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,31 @@ def test_a_latent_may_encode_several_factors() -> None:
     assert sentence.startswith("latent 0 encodes position x (")
     assert "and shape (" in sentence
     assert sentence.endswith("no other latent encodes position x")
+
+
+def test_a_latent_with_less_than_a_tenth_of_the_entropy_encodes_nothing() -> None:
+    factors, noise = sprites(8000)
+    place = factors[:, 1] - factors[:, 1].mean()
+    codes = np.column_stack([place + spread * noise[:, 0] for spread in (1.0, 3.0, 12.0)])
+    found = meaning(codes, factors, names=NAMES)
+    shares = found.bits[:, 1] / found.entropies[1]
+    # The weakest relation is not chance, and too weak for a name.
+    assert shares[0] > 0.2 > shares[1] > 0.1 > shares[2] > 0
+    assert found.beyond_chance[:, 1].tolist() == [True, True, True]
+    assert found.encodes[:, 1].tolist() == [True, True, False]
+    weak = meaning(codes[:, 2:], factors, names=NAMES)
+    assert weak.sentences() == ["latent 0 encodes no factor"]
+    assert weak.carriers("position x") == []
+
+
+def test_a_latent_encodes_no_more_than_its_rate_whatever_its_mean_predicts() -> None:
+    factors, noise = sprites()
+    found = meaning(factors[:, 1:2] + 0.05 * noise[:, :1], factors, names=NAMES)
+    least = 0.1 * found.entropies[1] * math.log(2)
+    for rate, encodes in ((0.9 * least, False), (1.1 * least, True)):
+        limited = replace(found, rates=(rate,))
+        assert limited.encodes[0].tolist() == [False, encodes, False]
+        assert ("encodes position x" in limited.sentences()[0]) == encodes
 
 
 def test_noise_encodes_nothing_however_few_the_items() -> None:

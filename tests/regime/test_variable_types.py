@@ -230,9 +230,9 @@ def test_the_shares_of_the_divergence_add_up() -> None:
 @pytest.mark.parametrize(
     ("kinds", "summary"),
     [
-        (("active",) * 6 + ("mixture",) + ("passive",) * 3, "6 of 10 latents are active, 1 mixed, 3 passive"),
-        (("active", "passive"), "1 of 2 latents is active, 0 mixed, 1 passive"),
-        (("passive",), "0 of 1 latents are active, 0 mixed, 1 passive"),
+        (("active",) * 6 + ("mixture",) + ("passive",) * 3, "6 of 10 latents are active, 1 mixed, and 3 passive"),
+        (("active", "passive"), "1 of 2 latents is active, 0 mixed, and 1 passive"),
+        (("passive",), "0 of 1 latents are active, 0 mixed, and 1 passive"),
     ],
 )
 def test_the_summary_is_one_line(kinds: tuple[str, ...], summary: str) -> None:

@@ -36,7 +36,7 @@ def test_a_report_shows_reconstructions_and_traversals_and_changes_nothing(spati
     with unchanged(model):
         path = vs.report(model, tmp_path / "report.html", digits())
     found = words(path)
-    assert "8 items of the data (above) and their reconstructions (below)" in found
+    assert "8 items (top row) and their reconstructions (bottom row), from best to worst" in found
     assert "mean squared error" in found
     assert "decoded items with latent 2 from" in path.read_text()
     assert "items with the largest mean of latent 0" in path.read_text()

@@ -43,7 +43,8 @@ def test_layers_are_drawn_if_they_were_compared() -> None:
     )
     (plot,) = layer_plots(compared(layers))
     assert [list(line) for line in plot.figure.data[0].z] == [[1.0, None, 0.25], [0.5, None, 0.75]]
-    assert plot.figure.layout.xaxis.title.text == "layer of two"
+    assert plot.figure.layout.yaxis.title.text == "layer of one"
+    assert "Layers of one (rows) and two (columns)" in plot.sentence
     assert len(read_back(plot)) == 6
 
 

@@ -146,7 +146,8 @@ def test_factors_are_shown_in_bits() -> None:
     np.testing.assert_array_equal(plot.figure.data[0].z, bits)
     assert plot.figure.data[0].y == ("latent 0", "latent 2", "latent 3")
     assert plot.sentence.startswith("Shape and x")
-    assert read_back(plot)[3] == {"latent": "2", "factor": "x", "bits": "0.8", "beyond_chance": "True"}
+    strong = {"beyond_chance": "True", "encodes": "True"}
+    assert read_back(plot)[3] == {"latent": "2", "factor": "x", "bits": "0.8", **strong}
 
 
 def test_importances_equal_those_of_the_score() -> None:

@@ -71,7 +71,7 @@ def test_codes_are_drawn_from_the_prior_by_the_seed(tmp_path: Path) -> None:
 def test_an_autoencoder_has_no_prior_to_draw_from(tmp_path: Path) -> None:
     found = section(subject(tmp_path, model="autoencoder"))
     assert held(found)["draws"] == []
-    assert "Draw from the prior" not in found
+    assert "Sample from the prior" not in found
 
 
 def test_codes_without_a_run_have_no_live_decoder() -> None:

@@ -73,7 +73,7 @@ def test_a_report_of_signals_draws_lines(net: dict[str, Any], tmp_path: Path) ->
     run = vs.fit(SIGNALS, net=net, runs=tmp_path, **TINY)
     page = vs.report(run, tmp_path / "report.html")
     text, content = words(page), page.read_text()
-    assert "8 items of the data (light) and their reconstructions (dark)" in text
+    assert "8 items (light) and their reconstructions (dark), from best to worst" in text
     assert "The 2 channels of a signal are drawn one after another." in text
     assert ("were decoded when this page was made" if net is CONV1D else "the decoder runs in this page") in text
     assert 'class="live vector"' in content
@@ -102,7 +102,7 @@ def test_reconstructions_are_in_the_range_of_the_data(tmp_path: Path) -> None:
     assert (found.pixel_range, found.limits) == ((-1, 1), (-1, 1))
     text = words(vs.report(run, tmp_path / "report.html"))
     assert "all decoded pixels are drawn from -1 (black) to 1 (white)" in text
-    assert "the mean squared error of 40 items is" in text
+    assert "Mean squared error over 40 items: " in text
 
 
 def test_pictures_of_the_same_images_do_not_depend_on_their_range(tmp_path: Path) -> None:

@@ -49,6 +49,14 @@ def test_the_sentence_says_which_latents_came_into_use_and_which_became_passive(
     assert "no latent came into use or became passive" in still.sentence
 
 
+def test_a_latent_near_the_threshold_did_not_come_into_use() -> None:
+    types = ("map", "pap", "map", "maa")
+    plot = rates_over_training_plot([probe(10 * place, one, [0.02, 2.0, 1.0]) for place, one in enumerate(types)])
+    assert plot is not None
+    assert "1 latent became passive for a time during training: 0 (step 20)." in plot.sentence
+    assert "1 latent came into use during training: 2 (step 30)." in plot.sentence
+
+
 def test_without_probed_rates_there_is_no_map() -> None:
     assert rates_over_training_plot([]) is None
     assert rates_over_training_plot(HISTORY[:1]) is None

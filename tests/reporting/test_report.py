@@ -42,7 +42,7 @@ def test_the_page_has_verdict_cards_latents_decoding_and_plots_in_order(run: vs.
     assert lead == "Not trained long enough"
     parts = [
         verdict,
-        "Draw from the prior",
+        "Sample from the prior",
         "Settings",
         "Findings",
         "Posterior collapse",
@@ -73,7 +73,7 @@ def test_a_run_without_history_is_reported_without_it(tmp_path: Path) -> None:
     assert "Not included" in found
     assert f"History: {run.path.name}/{HISTORY}" in found
     assert "Rate and distortion" not in found
-    assert "Draw from the prior" in found
+    assert "Sample from the prior" in found
 
 
 def test_a_page_names_no_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_codes_without_items_are_reported_without_pictures(tmp_path: Path) -> No
     assert "4 of 4 latents are active" in found
     for part in ("History: these are codes", "sliders: these are codes", "Pictures: ", "Factors: "):
         assert part in found
-    assert "Draw from the prior" not in found
+    assert "Sample from the prior" not in found
 
 
 def test_the_report_of_a_function_shows_items(tmp_path: Path) -> None:
@@ -225,8 +225,8 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_every_kind_of_model_has_a_report(kind: str, tmp_path: Path) -> None:
     run = fitted(tmp_path, steps=5, **KINDS[kind])
     found = words(vs.report(run, tmp_path / "report.html", layers=False))
-    assert "Copy code" in found
-    assert ("Draw from the prior" in found) == (kind != "autoencoder")
+    assert "Copy latent values" in found
+    assert ("Sample from the prior" in found) == (kind != "autoencoder")
 
 
 def test_a_rare_factor_value_and_constant_codes_leave_out_a_part_of_the_page_with_the_reason(tmp_path: Path) -> None:

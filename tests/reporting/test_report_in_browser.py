@@ -124,7 +124,7 @@ def test_reset_examples_and_prior_draws_set_the_code(browser: Any, conditional_r
         assert page.locator("button.start[aria-pressed=true]").count() == 1
         codes = vs.encode(run.model, "digits").mean.numpy()
         assert np.isclose(codes, example["code"], atol=1e-5).all(1).sum() == 1
-        draw = page.get_by_role("button", name="Draw from the prior")
+        draw = page.get_by_role("button", name="Sample from the prior")
         draw.click()
         one = state(page)
         draw.click()
@@ -149,7 +149,7 @@ def test_the_code_can_be_copied(browser: Any, conditional_run: tuple[vs.Run, Pat
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto(conditional_run[1].as_uri())
-    page.get_by_role("button", name="Copy code").click()
+    page.get_by_role("button", name="Copy latent values").click()
     page.wait_for_function("() => document.querySelector('.said').textContent === 'Copied.'")
     copied = json.loads(page.evaluate("() => navigator.clipboard.readText()"))
     np.testing.assert_allclose(copied, state(page)["code"], atol=1e-6)
@@ -286,7 +286,7 @@ def test_the_first_screen_has_verdict_strip_reconstructions_and_decoder(
 
 def test_a_draw_from_the_prior_shows_no_unrelated_item(browser: Any, sprites: tuple[vs.Run, Path]) -> None:
     with opened(browser, sprites[1]) as page:
-        page.get_by_role("button", name="Draw from the prior").click()
+        page.get_by_role("button", name="Sample from the prior").click()
         assert not page.locator(".example").is_visible()
         assert page.locator("button.start[aria-pressed=true]").count() == 0
         assert page.locator(".said").inner_text() == "Draw 1 from the prior."

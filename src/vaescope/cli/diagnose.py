@@ -10,7 +10,15 @@ from typer import Argument, Option
 
 from vaescope.cli import options
 from vaescope.cli.completion import of_names, run_ids
-from vaescope.cli.output import check_file, print_json, print_paragraph, print_rows, print_styled, print_table
+from vaescope.cli.output import (
+    check_file,
+    is_in_nats,
+    print_json,
+    print_paragraph,
+    print_rows,
+    print_styled,
+    print_table,
+)
 from vaescope.cli.values import names
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.terminal import print_line
@@ -38,6 +46,8 @@ LATENT_COLUMNS = {
     "clapham": "clapham",
     "intersection": "intersection",
 }
+# The first columns of the table of compared models where not all fit.
+MODEL_COLUMNS = ("name", "latents", *VARIABLE_TYPES, "rate (nats)", "test_reconstruction", "test_loss", "id")
 SCORED = ("metric", "score", "95%", "of noise", "of the factors", "parts", "estimator")
 
 
@@ -178,7 +188,10 @@ def compare(
         print_json(found.plain())
         return
     print_cards(f"{found.summary()}.", found.cards)
-    print_rows(found.rows())
+    rows = [{"rate (nats)" if name == "rate" else name: value for name, value in row.items()} for row in found.rows()]
+    print_rows(rows, first=MODEL_COLUMNS, more="--json has all")
+    if any(is_in_nats(name) for row in rows for name in row):
+        print_line("Losses and their terms are in nats per item.")
     print_table([measure, *found.names], _matrix_rows(found.names, found.matrix))
     if found.layers is not None:
         print_table(

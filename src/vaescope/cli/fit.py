@@ -13,6 +13,7 @@ from vaescope.cli import options
 from vaescope.cli.completion import run_ids
 from vaescope.cli.output import (
     Row,
+    already_trained,
     is_in_nats,
     print_json,
     print_runs,
@@ -157,8 +158,7 @@ def _print_fit(trained: list[Run], new: set[str], folder: str, json: bool) -> No
     else:
         print_runs(rows, _columns(rows), Path(folder), "`vaescope runs --csv FILE` writes all")
     if reused:
-        some = f"{len(reused)} of {len(runs)} runs were"
-        print_line(f"{'This run was' if len(runs) == 1 else some} already trained; nothing was trained again.")
+        print_line(already_trained(len(reused), len(runs)))
     print_line(f"all settings: `vaescope runs show {ids[0]}{where}`")
     subjects = " ".join(ids) if len(ids) <= MAX_COMPARED else ids[0]
     print_line(f"next: `vaescope report {subjects}{where}`")

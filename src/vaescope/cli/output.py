@@ -196,6 +196,15 @@ def print_runs(rows: Sequence[Row], names: Sequence[str], folder: Path, more: st
         print_styled(("Pruned runs were not trained and have no loss; `vaescope diagnose ID` measures them.", ""))
 
 
+def already_trained(reused: int, runs: int) -> str:
+    """How many runs were trained before, as a sentence."""
+    if runs == 1:
+        return "This run was already trained; nothing was trained again."
+    some = f"All {runs} runs were" if reused == runs else f"{reused} of {runs} runs {'was' if reused == 1 else 'were'}"
+    rest = "nothing was" if reused == runs else "they were not"
+    return f"{some} already trained; {'it was not' if reused == 1 else rest} trained again."
+
+
 def is_in_nats(name: str) -> bool:
     """Whether a column of runs is a loss or one of its terms."""
     return name.startswith(("train_", "test_")) and not name.endswith("gradient_norm")

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from vaescope.cli import options
 from vaescope.cli.output import (
     Row,
+    already_trained,
     check_file,
     is_outcome,
     measured_names,
@@ -58,11 +59,20 @@ def sweep(
     if dry_run:
         _print_plan(plan_sweep(found, runs=runs, device=device), json)
         return
-    rows = run_sweep(found, runs=runs, engine=engine, device=device, tracker=tracker, **engine_settings)
+    new: set[str] = set()
+    rows = run_sweep(
+        found,
+        runs=runs,
+        engine=engine,
+        device=device,
+        tracker=tracker,
+        on_row=lambda row: new.add(row.run),
+        **engine_settings,
+    )
     if json:
-        print_json(rows)
+        print_json([{**row, "already_trained": _was_trained(row, new)} for row in rows])
     else:
-        _print_sweep(rows, runs)
+        _print_sweep(rows, runs, new)
     # Last, so that a full disk does not hide the results.
     if csv is not None:
         write_csv(rows, columns_of(rows), Path(csv))
@@ -87,8 +97,15 @@ def _about(seconds: float | None) -> str:
     return "" if seconds is None else f"about {duration(seconds)}"
 
 
-def _print_sweep(rows: list[Row], runs: str) -> None:
-    """Print the varying settings and the results, the failed runs, and how to query further."""
+def _was_trained(row: Row, new: set[str]) -> bool:
+    """Whether a run was trained before this sweep; `new` are the ids of the runs that this sweep trained."""
+    from vaescope.runs.record import COMPLETE
+
+    return row["status"] == COMPLETE and row["id"] not in new
+
+
+def _print_sweep(rows: list[Row], runs: str, new: set[str]) -> None:
+    """Print the varying settings and the results, the failed and the reused runs, and how to query further."""
     from vaescope.runs.record import FAILED
 
     print_runs(rows[:MAX_PRINTED_ROWS], _printed_columns(rows, Path(runs)), Path(runs), "--csv writes all")
@@ -96,6 +113,9 @@ def _print_sweep(rows: list[Row], runs: str) -> None:
     failed = [str(row["id"]) for row in rows if row["status"] == FAILED]
     if failed:
         print_line(f"{len(failed)} failed; see failure.json in their folders: {', '.join(failed)}")
+    reused = sum(_was_trained(row, new) for row in rows)
+    if reused:
+        print_line(already_trained(reused, len(rows)))
     print_line(f'{len(rows)} runs{more}; query them with `vaescope runs sql --runs {shlex.quote(runs)} "SELECT ..."`')
 
 

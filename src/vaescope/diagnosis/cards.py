@@ -113,7 +113,7 @@ def groups_card(rates: Mapping[str, float], types: Mapping[str, VariableTypes]) 
     counts = {kind: sum(found.counts[kind] for found in types.values()) for kind in VARIABLE_TYPES}
     latents = sum(counts.values())
     meaning = (
-        f"Of {latents} latents in {len(types)} groups, {counts[ACTIVE]} are active, {counts[MIXED]} mixed and "
+        f"Of {latents} latents in {len(types)} groups, {counts[ACTIVE]} are active, {counts[MIXED]} mixed, and "
         f"{counts[PASSIVE]} passive; the rates of the groups add up to {total:.4g} nats for an item."
     )
     if not unused:

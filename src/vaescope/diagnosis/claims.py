@@ -32,13 +32,21 @@ ClaimKind = Literal[
     "encodes",  # these latents encode factors, or predict them
     "types",  # the number of items over which types were counted
     "information",  # the codes carry this many nats
-    "explained",  # reconstructions explain this share of the variance of the items
+    "explained",  # reconstructions explain this share of the variance in the data
     "train longer",  # training was too short
     "loss level",  # the loss no longer changes
     "regime formed",
     "cause",  # the weight of the KL term is why latents collapsed
     "more latents",  # the model may need more
     "fewer latents",
+    # Of several models:
+    "used",  # this model uses these latents; their number
+    "similarity",  # the mean similarity of the codes of these models
+    "matched",  # these latents of the first of two models match one of the second each; their number
+    "constant codes",  # the codes of this model are equal for all items
+    "other items",  # these two models encode different items
+    "equal numbers",  # these two models must and do have as many active and passive latents
+    "losses differ",  # the losses of these models do not measure the same
 ]
 ALMOST_NO_INFORMATION = 1.0  # nats; codes of latents that all equal the prior carry less
 
@@ -52,12 +60,14 @@ class Claim:
         latents: The latents that it is about.
         number: The number that it is about.
         severity: How bad it is.
+        models: The names of the models that it is about; empty in the diagnosis of one model.
     """
 
     kind: ClaimKind
     latents: tuple[int, ...] = ()
     number: float | None = None
     severity: Status = NOTE
+    models: tuple[str, ...] = ()
 
 
 class Speaker(Protocol):
@@ -123,7 +133,7 @@ EXCLUSIVE: tuple[tuple[ClaimKind, ClaimKind], ...] = (
     ("more latents", "collapsed"),
 )
 # Kinds whose number, or whose latents, must be the same wherever they are claimed.
-SAME_NUMBER: tuple[ClaimKind, ...] = ("types", "information", "explained")
+SAME_NUMBER: tuple[ClaimKind, ...] = ("types", "information", "explained", "used", "similarity", "matched")
 SAME_LATENTS: tuple[ClaimKind, ...] = ("passive", "in use", "collapsed", "removable")
 
 
@@ -131,11 +141,14 @@ def contradictions(diagnosis: Diagnosed) -> tuple[str, ...]:
     """What the headline and the cards of a diagnosis say that cannot both be true, one sentence each."""
     said = [("the headline", claim) for claim in diagnosis.headline.claims]
     said += [(card.title, claim) for card in diagnosis.cards for claim in card.claims]
-    return (*_between_claims(said), *_with_the_state(diagnosis, said))
+    return (*between_claims(said), *_with_the_state(diagnosis, said))
 
 
-def _between_claims(said: list[tuple[str, Claim]]) -> Iterator[str]:
+def between_claims(said: list[tuple[str, Claim]]) -> Iterator[str]:
+    """Pairs of claims about the same models that cannot both be true, each with the name of who says it."""
     for (one, first), (other, second) in combinations(said, 2):
+        if first.models != second.models:
+            continue
         both = f"{one} claims {first.kind!r} and {other} {second.kind!r}"
         kinds = {(first.kind, second.kind), (second.kind, first.kind)}
         shared = sorted(set(first.latents) & set(second.latents))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from vaescope.codes import Representation
 from vaescope.data import DataLike
 from vaescope.diagnosis import comparison_cards as cards
 from vaescope.diagnosis.cards import Card, by_severity
+from vaescope.diagnosis.claims import Claim
 from vaescope.diagnosis.compared import (
     MAX_COMPARED_ITEMS,
     distortions_comparable,
@@ -103,19 +104,30 @@ class Comparison(NotebookResult):
 
     def summary(self) -> str:
         """Whether the models learned the same, in one sentence with the numbers behind it."""
+        return self._headline()[0]
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the summary says, as data."""
+        return self._headline()[1]
+
+    def _headline(self) -> tuple[str, tuple[Claim, ...]]:
         similarity, _ = self._similarity()
         if not similarity:
-            return "The models cannot be compared: fewer than two have codes of the same items that vary"
-        informative = [(name, count) for name, count in zip(self.names, self._used_counts(), strict=False) if count]
+            return "The models cannot be compared: fewer than two have codes of the same items that vary", ()
+        counts = dict(zip(self.names, self._used_counts(), strict=False))
+        usage = tuple(Claim("used", number=count, models=(name,)) for name, count in counts.items())
+        informative = [(name, count) for name, count in counts.items() if count]
         if self.table and not informative:
-            return "No model uses a latent: the codes carry no information, so there is nothing to compare"
+            return "No model uses a latent: the codes carry no information, so there is nothing to compare", usage
         if self.table and len(informative) == 1:
             (name, count), *_ = informative
-            return f"No: only {name} uses latents ({count}), and the other codes carry no information"
+            return f"No: only {name} uses latents ({count}), and the other codes carry no information", usage
         others = np.where(np.eye(len(self.names), dtype=bool), np.nan, self.matrix)
         comparable = np.asarray((~np.isnan(others)).any(1))
         places = np.flatnonzero(comparable)
-        matchings = [found for (i, j), found in self.matchings.items() if comparable[i] and comparable[j]]
+        matched_pairs = {(i, j): found for (i, j), found in self.matchings.items() if comparable[i] and comparable[j]}
+        matchings = list(matched_pairs.values())
         known = [found.share for found in matchings if found.most]
         mean = float(np.nanmean(self.matrix[np.triu_indices(len(self.names), 1)]))
         verdict = cards.answer(mean, float(np.mean(known)) if known else None)
@@ -128,7 +140,12 @@ class Comparison(NotebookResult):
             who = f"the {models} of {len(self.names)} models that can be compared"
         matched, used = cards.matched_words(matchings), self._used()
         joined = f", {'but' if verdict.startswith('Same') else 'and'} {matched}" if matched else ""
-        return f"{verdict}: {who} encode {similarity}{joined}{used and f'; {used}'}"
+        claims = (
+            Claim("similarity", number=mean, models=tuple(self.names[place] for place in places)),
+            *cards.matched_claims(self.names, matched_pairs),
+            *(usage if used else ()),
+        )
+        return f"{verdict}: {who} encode {similarity}{joined}{used and f'; {used}'}", claims
 
     def extremes(self) -> str:
         """The most and the least similar pair; the headline for fewer than two pairs."""
@@ -160,6 +177,7 @@ class Comparison(NotebookResult):
             "models": without_infinities(self.rows()),
             "matrix": without_infinities(self.matrix.tolist()),
             "matches": self.matches(),
+            "claims": [without_infinities(asdict(claim)) for claim in self.claims],
             "cards": [card.plain() for card in self.cards],
             "layers": None if self.layers is None else without_infinities(self.layers.table()),
         }

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from vaescope.codes import Representation
 from vaescope.diagnosis.cards import GOOD, NOT_APPLICABLE, NOTE, WARNING, Card
+from vaescope.diagnosis.claims import Claim
 from vaescope.diagnosis.names import Settings, differing, setting_words
 from vaescope.metrics import Score, udr
 from vaescope.metrics.mutual_information import listed
@@ -67,19 +68,24 @@ def settings_card(names: Sequence[str], settings: Sequence[Settings], comparable
         if one
     ]
     which = listed([setting_words(name) for name in found]) if found else "none of their settings"
-    advice = "" if comparable else "Compare rate and distortion; the losses do not measure the same."
-    return Card(title, NOTE, f"The runs differ in {which}.", advice, rows)
+    meaning = f"The runs differ in {which}."
+    if comparable:
+        return Card(title, NOTE, meaning, "", rows)
+    advice = "Compare rate and distortion; the losses do not measure the same."
+    return Card(title, NOTE, meaning, advice, rows, (Claim("losses differ", models=tuple(names)),))
 
 
 def usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
     """Whether the models use the same number of latents, which limits how similar their codes can be."""
-    used = [len(in_use(one)) for one in types]
+    latents = [tuple(in_use(one)) for one in types]
+    claims = tuple(Claim("used", own, len(own), models=(name,)) for name, own in zip(names, latents, strict=True))
+    used = [len(own) for own in latents]
     rows = [{"name": name, "used": count, **one.counts} for name, count, one in zip(names, used, types, strict=True)]
     meaning, advice = f"All models use {used[0]} latents.", ""
     if len(set(used)) > 1:
         meaning = f"The models use {min(used)} to {max(used)} latents; a model that uses fewer encodes less."
         advice = "Compare models that use the same number of latents."
-    return Card("Latents in use", NOTE, meaning, advice, rows)
+    return Card("Latents in use", NOTE, meaning, advice, rows, claims)
 
 
 def in_use(types: VariableTypes) -> list[int]:
@@ -110,7 +116,21 @@ def matching_card(names: Sequence[str], matchings: Matchings, ranking: Score | N
     rows += [] if ranking is None else [{"one": name, "udr": ranking.parts[name]} for name in names]
     udr_words = "" if ranking is None else f"; UDR {ranking.score:.2f}, 1 is one-to-one"
     meaning = f"{words} (one-to-one, absolute correlation of at least {MIN_MATCH:g}{udr_words})."
-    return Card(title, NOTE, meaning, "", rows)
+    return Card(title, NOTE, meaning, "", rows, matched_claims(names, matchings))
+
+
+def matched_claims(names: Sequence[str], matchings: Matchings) -> tuple[Claim, ...]:
+    """How many latents of each pair of models match, and which of the first model."""
+    return tuple(
+        Claim(
+            "matched",
+            tuple(sorted(pair.one for pair in found.pairs if pair.matches)),
+            found.matched,
+            models=(names[i], names[j]),
+        )
+        for (i, j), found in matchings.items()
+        if found.most
+    )
 
 
 def constant_card(names: Sequence[str]) -> Card | None:
@@ -118,7 +138,8 @@ def constant_card(names: Sequence[str]) -> Card | None:
     if not names:
         return None
     meaning = f"The codes of {listed(names)} are equal for all items, so they cannot be compared with others."
-    return Card("Constant codes", WARNING, meaning, "Diagnose them: they carry no information.")
+    claims = tuple(Claim("constant codes", severity=WARNING, models=(name,)) for name in names)
+    return Card("Constant codes", WARNING, meaning, "Diagnose them: they carry no information.", claims=claims)
 
 
 def items_card(names: Sequence[str], items: Sequence[str], foreign: Sequence[str]) -> Card | None:
@@ -134,7 +155,14 @@ def items_card(names: Sequence[str], items: Sequence[str], foreign: Sequence[str
         parts = [f"{one} for {listed(members)}" for one, members in groups.items()]
         meaning = f"The models encode different items: {'; '.join(parts)}. Similarity needs the same items."
         rows = [{"name": name, "items": one} for name, one in zip(names, items, strict=True)]
-        return Card("Not comparable", WARNING, meaning, "Types and rates are those on each model's own data.", rows)
+        pairs = combinations(zip(names, items, strict=True), 2)
+        claims = [
+            Claim("other items", severity=WARNING, models=(one, other))
+            for (one, its), (other, others) in pairs
+            if its != others
+        ]
+        advice = "Types and rates are those on each model's own data."
+        return Card("Not comparable", WARNING, meaning, advice, rows, tuple(claims))
     if foreign:
         meaning = f"All models encode {items[0]}. Trained on other data: {listed(foreign)}."
         return Card("Data", NOTE, meaning, "Pass data to compare the models on other items.")
@@ -162,14 +190,25 @@ def theory_card(names: Sequence[str], codes: Sequence[Representation], types: Se
         f"{pairs} variances so similar that the numbers of active and passive latents must agree (Bonheme, theorem "
         f"7.4.2); they agree for {agreeing} of {len(similar)}."
     )
+    claims = tuple(
+        Claim("equal numbers", severity=GOOD, models=(str(row["one"]), str(row["other"])))
+        for row in similar
+        if row["holds"]
+    )
     if agreeing < len(similar):
-        return Card(title, WARNING, meaning, "The other pairs are not fully polarised: train longer.", rows)
-    return Card(title, GOOD, meaning, "", rows)
+        advice = "Where they do not agree, a model is not fully polarised: diagnose both."
+        return Card(title, WARNING, meaning, advice, rows, claims)
+    return Card(title, GOOD, meaning, "", rows, claims)
 
 
 def udr_of(names: Sequence[str], codes: Sequence[Representation]) -> Score | None:
     """The UDR, which selects latents by their KL divergence; None where variances are 0."""
     return None if any(bool((one.variance == 0).any()) for one in codes) else udr(codes, names=names)
+
+
+def measure_name(measure: str) -> str:
+    """A measure of similarity as people write it: 'CKA', 'Procrustes'."""
+    return measure.upper() if measure == "cka" else measure.capitalize()
 
 
 def similarity_words(
@@ -184,7 +223,7 @@ def similarity_words(
     if not known:
         return "", ""
     mean = float(np.mean([similarity for similarity, *_ in known]))
-    name = measure.upper() if measure == "cka" else measure.capitalize()
+    name = measure_name(measure)
     of = "" if representation == "mean" else f" of the {representation}s"
     text = f"{describe(mean, SHARED_INFORMATION)} information ({name}{of} {mean:.2f}"
     if len(known) == 1:

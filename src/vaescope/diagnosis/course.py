@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -65,6 +65,9 @@ def course_of(history: History, objective: Objective | None = None) -> Course:
         return Course(RISING, last=math.inf)
     found = {split: _trend(*curve, last_step, SPLITS[split]) for split, curve in curves.items()}
     test, train = found["test"], found["train"]
+    if test.trend == LEVEL and train.trend == FALLING and _is_fall(test.change, test.last):
+        # Few evaluations can hide a fall in their noise; the many values of the training loss show that it is none.
+        test = replace(test, trend=FALLING)
     chosen = train if test.trend == UNKNOWN else test
     if chosen.trend == LEVEL and last_step < MIN_STEPS:
         return Course(UNKNOWN, reason=f"{last_step} steps are too few to tell the end of learning from a pause")
@@ -99,12 +102,16 @@ def _trend(steps: list[int], values: list[float], last_step: int, loss: str) -> 
     lowest = int(np.argmin(values))
     facts = {"change": change, "lowest": values[lowest], "last": values[-1], "lowest_step": steps[lowest]}
     significant = abs(slope) > MIN_ERRORS * error
-    if change < 0 and significant and -change >= MIN_CHANGE * abs(values[-1]):
+    if significant and _is_fall(change, values[-1]):
         return Course(FALLING, loss, **facts)
     rise = float(y.mean()) - values[lowest]
     if rise > max(MIN_RISE * abs(values[lowest]), MIN_SPREADS * spread) and change >= 0:
         return Course(RISING, loss, **facts)
     return Course(LEVEL, loss, **facts)
+
+
+def _is_fall(change: float, last: float) -> bool:
+    return change < 0 and -change >= MIN_CHANGE * abs(last)
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:

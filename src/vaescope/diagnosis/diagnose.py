@@ -245,6 +245,8 @@ def diagnose_subject(
     encoded = meaning(codes, names=names) if count_varying(codes.factors, codes.labels) else None
     if encoded is not None and excluded is not None:
         encoded = encoded.leaving_out([latent for latent, kind in enumerate(types.types) if kind == excluded])
+        positions = math.prod(codes.positions or ())
+        encoded = replace(encoded, rates=tuple(rate * positions for rate in found.rates))
     facts = _facts(subject, found, downstream(codes, types, seed=seed) if predict else None)
     findings = [*_regime_cards(subject, facts), *_run_cards(subject)]
     if predict:
@@ -253,7 +255,8 @@ def diagnose_subject(
         findings.append(meaning_card(encoded))
     if measured.scores or measured.left_out:
         findings.append(scores_card(measured, excluded))
-    findings += [importance_card(score, codes.latents) for score in measured.scores if score.metric == "dci"]
+    if encoded is not None:
+        findings += [importance_card(score, encoded) for score in measured.scores if score.metric == "dci"]
     return Diagnosis(
         subject.name,
         types,

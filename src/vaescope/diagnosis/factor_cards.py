@@ -70,19 +70,32 @@ def scores_card(found: Measurements, exclude: str | None) -> Card:
     )
 
 
-def importance_card(score: Score, latents: int) -> Card:
-    """How much each of the scored latents contributes to the prediction of each factor (DCI)."""
+def importance_card(score: Score, found: Meaning) -> Card:
+    """How much each of the scored latents contributes to the prediction of each factor (DCI).
+
+    DCI predicts from means. Where the best latent has too small a rate to encode the factor, the card says so.
+    """
     assert score.matrix is not None
     best = {
         name: (score.latents[int(column.argmax())], float(column.max()))
         for name, column in zip(score.factors, score.matrix.T, strict=True)
     }
+    latents = len(found.latents)
+    unable = {name for name in best if not found.may_encode(found.latents.index(best[name][0]), name)}
     rows = [
         {"latent": latent, **dict(zip(score.factors, row.tolist(), strict=True))}
         for latent, row in zip(score.latents, score.matrix, strict=True)
     ]
-    words = ", ".join(f"{name}: {latent} ({share:.0%})" for name, (latent, share) in best.items())
+    shares = {name: f"{name}: {latent} ({share:.0%})" for name, (latent, share) in best.items()}
+    words = ", ".join(text for name, text in shares.items() if name not in unable)
     left_out = tuple(latent for latent in range(latents) if latent not in score.latents)
-    claims = (Claim("encodes", tuple(sorted({latent for latent, _ in best.values()}))),)
+    claims = (Claim("encodes", tuple(sorted({best[name][0] for name in best if name not in unable}))),)
     among = f" among the {len(score.latents)} in use" if left_out else ""
-    return Card("Importance", NOTE, f"Most predictive latents{among}: {words}.", "", rows, claims)
+    meaning = f"Most predictive latents{among}: {words}." if words else ""
+    if unable:
+        weak = ", ".join(shares[name] for name in shares if name in unable)
+        meaning += (
+            f" By their means only, as their rates are too small for their samples to encode the factor: {weak}; see "
+            f"the card {MEANS_VS_SAMPLES!r}."
+        )
+    return Card("Importance", NOTE, meaning.strip(), "", rows, claims)

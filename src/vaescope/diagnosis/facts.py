@@ -18,7 +18,7 @@ from vaescope.diagnosis.claims import (
     UNDERTRAINED,
     State,
 )
-from vaescope.diagnosis.course import FALLING, LEVEL, RISING, UNKNOWN, Course
+from vaescope.diagnosis.course import FALLING, LAST_SHARE, LEVEL, RISING, UNKNOWN, Course
 from vaescope.diagnosis.reconstruction import Reconstruction
 from vaescope.numerics.variable_type_names import ACTIVE, PASSIVE
 from vaescope.regime import SAMPLED, Collapse, DeltaKL, Downstream, MutualInformation, VariableTypes
@@ -29,8 +29,9 @@ Source = Literal["run", "model", "codes"]
 MAX_FORMED_DELTA = 0.03  # relative error of the rate below which the regime has formed (Rolinek et al., section 5.2)
 MOST_LATENTS = 0.5  # share of latents above which collapse is a warning
 MIN_INFORMATION = 0.01  # nats; below it the codes carry no information
-MIN_EXPLAINED = 0.25  # share of the variance of the items, below which reconstructions are poor
+MIN_EXPLAINED = 0.25  # share of the variance in the data, below which reconstructions are poor
 GOOD_EXPLAINED = 0.5  # above which they are good
+SETTLED_EXPLAINED = 0.8  # above which more training adds detail
 CHANCE_ERRORS = 3  # standard errors by which an accuracy must exceed chance
 
 
@@ -102,7 +103,7 @@ class Facts:
 
     @property
     def explained(self) -> float | None:
-        """The share of the variance of the items that reconstructions explain."""
+        """The share of the variance in the data that reconstructions explain."""
         return None if self.reconstruction is None else self.reconstruction.explained
 
     @property
@@ -140,12 +141,34 @@ class Facts:
 
     @cached_property
     def is_undertrained(self) -> bool:
-        """Whether training was too short: the loss falls, its weights changed to the end, or nothing has formed yet."""
+        """Whether training was too short to judge the latents.
+
+        It was if the weights of the loss changed to the end, if nothing has formed yet, or if the loss still falls and
+        the latents have not settled. A fall alone is not enough: the loss of a deep model falls slowly for a long time,
+        and what it gains in the end is detail.
+        """
         if self.course is None:
             return False
-        if self.course.trend == FALLING or self.course.unsettled:
+        if self.course.unsettled:
             return True
+        if self.course.trend == FALLING:
+            return not self.has_settled
         return self.course.trend == UNKNOWN and self.is_formed is not True
+
+    @cached_property
+    def has_settled(self) -> bool:
+        """Whether more training would hardly change what is said about the latents.
+
+        The polarised regime has formed, reconstructions explain at least `SETTLED_EXPLAINED` of the variance, and all
+        probes of the last third of training, at least two, found the same number of active latents. The numbers of
+        mixed and passive latents are no criterion: latents near the threshold change between the two by chance.
+        """
+        if not self.is_formed or self.explained is None or self.explained < SETTLED_EXPLAINED:
+            return False
+        probes = probes_of(self.history)
+        begin = (1 - LAST_SHARE) * max((probe["step"] for probe in probes), default=0)
+        late = [probe[ACTIVE] for probe in probes if probe["step"] >= begin]
+        return len(late) > 1 and len({*late, len(self.types.active)}) == 1
 
     @cached_property
     def state(self) -> State:

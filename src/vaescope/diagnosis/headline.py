@@ -25,6 +25,7 @@ from vaescope.diagnosis.course import FALLING, LEVEL, UNKNOWN, Course
 from vaescope.diagnosis.facts import GOOD_EXPLAINED, MOST_LATENTS, Facts
 from vaescope.diagnosis.reconstruction import explained_in_words
 
+MAX_SHARE = 0.99  # of the rate; more is not written as 100%
 NO_VARIANCE = "The codes have zero variance, like those of a plain autoencoder, so there is no posterior to collapse."
 
 
@@ -73,7 +74,7 @@ def headline(facts: Facts) -> Headline:
     explained = [] if facts.explained is None else [Claim("explained", number=facts.explained)]
     if facts.reconstruction is not None:
         words = explained_in_words(facts.reconstruction)
-        sentence = f"{sentence} {words[:1].upper()}{words[1:]}."
+        sentence = f"{sentence} {words[:1].upper()}{words[1:]}{_share_of_active(facts)}."
     return Headline(state, sentence, "", (*_types_claims(facts), *explained))
 
 
@@ -89,9 +90,25 @@ def verdict(facts: Facts) -> str:
     else:
         consequence = "no latent has collapsed"
     if facts.removable:
-        which = "the passive latents" if facts.removable == types.passive else "those that have collapsed"
-        consequence = f"{which} can be removed"
+        consequence = f"{_removable_in_words(facts)} can be removed"
     return f"{types.summary()}; {consequence}."
+
+
+def _share_of_active(facts: Facts) -> str:
+    """How much of the rate the active latents hold, where others are in use too: many mixed latents may hold little."""
+    active, rate = facts.types.active, facts.found.rate
+    if not active or not facts.types.mixed or not math.isfinite(rate):
+        return ""
+    share = math.fsum(facts.found.rates[latent] for latent in active) / rate
+    amount = "over 99%" if share > MAX_SHARE else f"{share:.0%}"
+    return f", and the active latent{' holds' if len(active) == 1 else 's hold'} {amount} of the rate"
+
+
+def _removable_in_words(facts: Facts) -> str:
+    one = len(facts.removable) == 1
+    if facts.removable == facts.types.passive:
+        return "the passive latent" if one else "the passive latents"
+    return "the one that has collapsed" if one else "those that have collapsed"
 
 
 def _types_claims(facts: Facts) -> tuple[Claim, ...]:

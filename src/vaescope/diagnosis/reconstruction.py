@@ -52,7 +52,7 @@ class Reconstruction:
 
     @property
     def explained(self) -> float:
-        """The share of the variance of the items that reconstructions explain: 1 for perfect, 0 for the mean item."""
+        """The share of the variance in the data that reconstructions explain: 1 for perfect, 0 for the mean item."""
         return 1 - self.error / self.constant_error
 
     def rows(self, count: int = SHOWN_ITEMS) -> list[dict[str, object]]:
@@ -69,7 +69,7 @@ def explained_in_words(found: Reconstruction, what: str = "reconstructions") -> 
     """How much of the items reconstructions explain, as a clause."""
     if found.explained < NO_BETTER:
         return f"{what} are no better than the mean item"
-    return f"{what} explain {found.explained:.0%} of the variance of the items"
+    return f"{what} explain {found.explained:.0%} of the variance in the data"
 
 
 def reconstruction_of(subject: Subject) -> Reconstruction:

@@ -23,11 +23,12 @@ from vaescope.diagnosis.headline import collapse_advice, course_in_words
 from vaescope.diagnosis.reconstruction import NO_BETTER, explained_in_words
 from vaescope.regime import MEAN, SAMPLED, MeanAndSampled, share_below
 from vaescope.regime.information import MAX_ITEMS as INFORMATION_ITEMS
+from vaescope.regime.variable_types import INTERMEDIATE, MIXTURE
 from vaescope.runs.probes import passive_since
 
 BIT = math.log(2)
 CHECK_READING = "Check how the model is read: say it with `vaescope.wrap`."
-MIXED_USES = {"mixture": "for some items only", "intermediate": "a little for all items"}
+MIXED_USES = {MIXTURE: "for some items only", INTERMEDIATE: "a little for all items"}
 MEANS_VS_SAMPLES = "Means vs. samples"
 PREDICTABLE_MEANS = (
     "The means of passive latents can often be predicted from other latents, but their samples, from which the decoder "
@@ -147,17 +148,22 @@ def mixed_card(facts: Facts) -> Card:
     title, types = "Mixed latents", facts.types
     if not types.mixed:
         return Card(title, NOT_APPLICABLE, "No latent is mixed.")
-    parts = []
+    parts, advice = [], ""
     for kind, use in MIXED_USES.items():
         latents = [latent for latent in types.mixed if types.mixed_kinds[latent] == kind]
         verb = "is" if len(latents) == 1 else "are"
         parts += [f"{latents_in_words(latents)} ({kind}) {verb} used {use}"] if latents else []
-    meaning = f"{parts[0]}{''.join(f'; {part.lower()}' for part in parts[1:])}."
+        if latents and kind == MIXTURE:
+            advice = f"Inspect which items use {latents_in_words(latents).lower()}."
+    rate, whole = math.fsum(facts.found.rates[latent] for latent in types.mixed), facts.found.rate
+    they = "It holds" if len(types.mixed) == 1 else "They hold"
+    nats = f" {they} {rate:.2f} of {whole:.2f} nats of the rate." if math.isfinite(whole) else ""
+    meaning = f"{parts[0]}{''.join(f'; {part.lower()}' for part in parts[1:])}.{nats}"
     rows = [{"latent": latent, "kind": types.mixed_kinds[latent]} for latent in types.mixed]
     claims = (Claim("in use", facts.used),) if not types.active else ()
     if facts.state == UNDERTRAINED:
         return Card(title, NOTE, meaning, "Train longer: mixed latents often settle.", rows, (*claims, _train_longer()))
-    return Card(title, NOTE, meaning, "Inspect which items use them.", rows, claims)
+    return Card(title, NOTE, meaning, advice, rows, claims)
 
 
 def formed_card(facts: Facts) -> Card:
@@ -196,6 +202,9 @@ def course_card(facts: Facts) -> Card | None:
     if facts.state == UNDERTRAINED:
         advice = "Train longer, or with a shorter schedule." if course.unsettled else "Train longer."
         return Card("Training", WARNING, meaning, advice, rows, (_train_longer(),))
+    if course.trend == FALLING and facts.has_settled:
+        settled = f"{meaning[:-1]}, but the regime has formed and the number of active latents no longer changes."
+        return Card("Training", NOTE, settled, "More training would add detail to the reconstructions.", rows)
     if course.trend == FALLING:
         return Card("Training", NOTE, meaning, "More training alone is unlikely to wake collapsed latents.", rows)
     return Card("Training", NOTE, meaning, "Evaluate more often (evaluate_every) to see the course of the loss.", rows)

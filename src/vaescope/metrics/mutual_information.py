@@ -20,6 +20,7 @@ from vaescope.numerics.information import BINS, checked_bins, discretise, entrop
 
 NATS_PER_BIT = math.log(2)
 SIGNIFICANCE = 1e-4  # probability that a latent independent of a factor seems to encode it
+MIN_SHARE_OF_ENTROPY = 0.1  # of a factor; a latent with less information about it does not encode it
 MIN_SHARE_OF_BEST = 0.25  # latents with a smaller share of the best latent's information are not named
 MAX_NAMED_LATENTS = 3  # others are counted
 
@@ -76,6 +77,10 @@ def modularity(
 class Meaning(NotebookResult):
     """Mutual information in bits between each latent and each factor, and whether it is more than chance.
 
+    A latent encodes a factor if their mutual information is more than chance and at least a tenth of the factor's
+    entropy. Where rates are known, the same must hold of the latent's rate: by the data-processing inequality, a sample
+    carries at most that about any factor, however well the mean predicts it.
+
     Attributes:
         bits: One row for each latent, one column for each factor.
         beyond_chance: Where independent values would give this much in one of ten thousand cases.
@@ -83,6 +88,7 @@ class Meaning(NotebookResult):
         factors: The names of the factors.
         latents: The indices of the latents in the representation.
         left_out: The rows of latents that are not considered, such as passive ones; see `leaving_out`.
+        rates: The rate of each latent in nats; None if it is not considered, as for codes without a finite rate.
     """
 
     bits: Float[np.ndarray, "latents factors"] = field(repr=False)
@@ -91,6 +97,29 @@ class Meaning(NotebookResult):
     factors: tuple[str, ...]
     latents: tuple[int, ...]
     left_out: tuple[int, ...] = ()
+    rates: tuple[float, ...] | None = None
+
+    @property
+    def encodes(self) -> Bool[np.ndarray, "latents factors"]:
+        """Whether each latent encodes each factor."""
+        found: np.ndarray = self.beyond_chance & (self.bits >= self._least) & self._rate_suffices
+        return found
+
+    def may_encode(self, place: int, factor: str) -> bool:
+        """Whether the rate of the latent in a row is large enough for its samples to encode a factor."""
+        return bool(self._rate_suffices[place, self.factors.index(factor)])
+
+    @property
+    def _least(self) -> Float[np.ndarray, "factors"]:
+        """The bits about each factor from which on a latent encodes it."""
+        return MIN_SHARE_OF_ENTROPY * np.array(self.entropies)
+
+    @property
+    def _rate_suffices(self) -> Bool[np.ndarray, "latents factors"]:
+        if self.rates is None:
+            return np.full(self.bits.shape, True)
+        suffices: np.ndarray = np.array(self.rates)[:, None] / NATS_PER_BIT >= self._least
+        return suffices
 
     def leaving_out(self, latents: Sequence[int]) -> Meaning:
         """The same, with latents that encode nothing.
@@ -118,17 +147,20 @@ class Meaning(NotebookResult):
         """Which factors are encoded by one latent alone, by several, by none."""
         counts = {name: len(self.carriers(name)) for name in self.factors}
         groups = {
-            "encoded by one latent": [name for name, count in counts.items() if count == 1],
-            "spread over several latents": [name for name, count in counts.items() if count > 1],
-            "encoded by no latent": [name for name, count in counts.items() if count == 0],
+            ("is", "are each", "encoded by one latent"): [name for name, count in counts.items() if count == 1],
+            ("is", "are", "spread over several latents"): [name for name, count in counts.items() if count > 1],
+            ("is", "are", "encoded by no latent"): [name for name, count in counts.items() if count == 0],
         }
-        parts = [(names, words) for words, names in groups.items() if names]
-        return "; ".join(f"{listed(names)} {'is' if len(names) == 1 else 'are'} {words}" for names, words in parts)
+        return "; ".join(
+            f"{listed(names)} {one if len(names) == 1 else several} {words}"
+            for (one, several, words), names in groups.items()
+            if names
+        )
 
     def carriers(self, factor: str) -> list[int]:
-        """The rows of the latents that encode a factor: beyond chance, and not much less than the best latent."""
+        """The rows of the latents that encode a factor, without those that encode much less than the best latent."""
         column = self.factors.index(factor)
-        bits = np.where(self.beyond_chance[:, column], self.bits[:, column], 0.0)
+        bits = np.where(self.encodes[:, column], self.bits[:, column], 0.0)
         order = np.argsort(-bits, kind="stable")
         return [int(place) for place in order if bits[place] > 0 and bits[place] >= MIN_SHARE_OF_BEST * bits.max()]
 

@@ -223,7 +223,7 @@ def check_latents(latents: int, shape: tuple[int, ...], overcomplete: bool = Fal
     if not is_whole(latents, 1, dimensions):
         raise LatentError(
             f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "
-            f"got {latents!r}. Choose fewer latents or data with more dimensions; overcomplete=True lets fit take more."
+            f"got {latents!r}. Choose a number in this range, data with more dimensions, or overcomplete=True."
         )
 
 

@@ -28,6 +28,7 @@ ITEM_NAMES: Final = ("reconstruction", "recon", "recon_x", "x_recon", "x_hat", "
 ITEM_TYPES: Final = (Tensor, np.ndarray, TorchDistribution, Distribution)
 LOG_STD_LAYER = re.compile(r"log_?(?:std|sigma|scale)(?!_?(?:2|sq))", re.IGNORECASE)
 LOG_VARIANCE_LAYER = re.compile(r"log_?var|log_?sigma_?(?:2|sq)", re.IGNORECASE)
+DECODER_LAYER = re.compile(r"dec|generator", re.IGNORECASE)
 MAX_REASON = 200  # characters of an error of the model
 
 # Items as they are in the data, without their only channel (sequences look like grey images), or flattened.
@@ -255,7 +256,9 @@ def _decoders(module: nn.Module | None, given: Method | None) -> Iterator[tuple[
     if given is not None:
         yield _method(module, given, "decode")
         return
-    for method in ("decode", "decoder"):
+    # Where one part alone has the name of a decoder, such as `dec`, it is taken for it.
+    named = [] if module is None else [name for name, _ in module.named_children() if DECODER_LAYER.match(name)]
+    for method in dict.fromkeys(("decode", "decoder", *(named if len(named) == 1 else ()))):
         found = _attribute(module, method)
         if callable(found):
             yield f"{method}(z)", found

@@ -110,7 +110,7 @@ class VariableTypes(NotebookResult):
         """The number of latents of each type, in one sentence."""
         active, mixed, passive = self.counts.values()
         verb = "is" if active == 1 else "are"
-        return f"{active} of {len(self.types)} latents {verb} active, {mixed} mixed, {passive} passive"
+        return f"{active} of {len(self.types)} latents {verb} active, {mixed} mixed, and {passive} passive"
 
 
 def variable_types(

@@ -12,6 +12,7 @@ from torch import nn
 from vaescope.codes import Representation
 from vaescope.data import DataLike
 from vaescope.diagnosis.compare import Comparison
+from vaescope.diagnosis.comparison_cards import measure_name
 from vaescope.encoding import layer_similarity
 from vaescope.regime import rate_by_position
 from vaescope.reporting.model_style import model_style
@@ -73,7 +74,7 @@ def heatmap(
 
 def similarity_plot(found: Comparison) -> Plot:
     """The similarity of each pair of models."""
-    figure = heatmap(found.matrix, found.names, found.names, of=found.measure)
+    figure = heatmap(found.matrix, found.names, found.names, of=measure_name(found.measure))
     if len(found.names) <= MAX_NAMED:
         marked = [model_style(place).tick(shorten(name)) for place, name in enumerate(found.names)]
         figure.update_xaxes(ticktext=marked)
@@ -86,8 +87,8 @@ def layer_plots(found: Comparison) -> tuple[Plot, ...]:
     if found.layers is None:
         return ()
     (one, other), layers = found.names[:2], found.layers
-    axes = (f"layer of {shorten(other)}", f"layer of {shorten(one)}")
-    figure = heatmap(layers.matrix, layers.rows, layers.columns, of=layers.measure, axes=axes)
+    axes = ("", f"layer of {shorten(one)}")
+    figure = heatmap(layers.matrix, layers.rows, layers.columns, of=measure_name(layers.measure), axes=axes)
     sentence = f"Layers of {one} (rows) and {other} (columns): {layers.summary()}."
     return (Plot("Similarity of layers", sentence, figure, layers.table()),)
 
@@ -125,7 +126,7 @@ def positions_plot(codes: Representation) -> Plot:
 def own_layers_plot(model: nn.Module, data: DataLike, *, items: int = MAX_OWN_LAYER_ITEMS, seed: int = 0) -> Plot:
     """Pairwise CKA between the layers of one model, on at most `items` items."""
     found = layer_similarity(model, data=data, items=items, seed=seed)
-    figure = heatmap(found.matrix, found.rows, found.columns, of="CKA", axes=("layer", "layer"))
+    figure = heatmap(found.matrix, found.rows, found.columns, of="CKA", axes=("", "layer"))
     return Plot("Similarity of layers", _extremes(found), figure, found.table())
 
 

@@ -23,6 +23,7 @@ from vaescope.reporting.downsample import (
 )
 from vaescope.reporting.plots import Plot
 from vaescope.reporting.style import (
+    BELOW_NUMBERS,
     BLACK,
     BLUE,
     MARK_SCALE,
@@ -154,7 +155,8 @@ def rate_distortion_plot(history: History) -> Plot | None:
             marker={"size": 15, "symbol": symbol, "color": colour, "line": {"width": 3, "color": colour}},
             hovertemplate=f"end, step {end.step}, {name}<br>{axes}",
         )
-    figure.update_xaxes(title_text="rate (nats)", **axis_scale(rates))
+    # With a colour bar, plotly places the title as if the axis had no numbers.
+    figure.update_xaxes(title_text="rate (nats)", title_standoff=BELOW_NUMBERS, **axis_scale(rates))
     figure.update_yaxes(title_text="reconstruction (nats)", **axis_scale(distortions))
     sentence = (
         f"From step {steps[0]} to {steps[-1]}, the rate changes from {rates[0]:.4g} to {rates[-1]:.4g} nats and the "

@@ -121,7 +121,7 @@ def factor_plot(found: Meaning) -> Plot:
     """How many bits each latent carries about each factor."""
     summary = found.summary()
     title, sentence = "What latents encode", f"{summary[:1].upper()}{summary[1:]}."
-    columns = {"bits": found.bits, "beyond_chance": found.beyond_chance}
+    columns = {"bits": found.bits, "beyond_chance": found.beyond_chance, "encodes": found.encodes}
     return _factor_heatmap(title, sentence, found.latents, found.factors, columns, largest=None)
 
 
@@ -150,7 +150,7 @@ def _factor_heatmap(
         for i, latent in enumerate(latents)
         for j, factor in enumerate(factors)
     ]
-    return Plot(title, sentence, heatmap(matrix, names, factors, of=of, largest=largest, axes=("factor", "")), rows)
+    return Plot(title, sentence, heatmap(matrix, names, factors, of=of, largest=largest), rows)
 
 
 def _members(types: VariableTypes) -> dict[str, list[int]]:

@@ -54,7 +54,8 @@ class LatentRow:
         variance: The mean of these variances.
         correlation: The largest absolute correlation of its means with those of another passive latent, `correlated`
             (Bonheme, figures 6.9 to 6.11); None without another passive latent.
-        factor: The factor about which it carries most information beyond chance; None if there is no such factor.
+        factor: The factor that it encodes, as `Meaning` defines it, with most information; None if there is no such
+            factor.
         meaning: The factor, where the data have several; a single one would say the same of every latent.
         bits: That information; 0 if there is no such factor, None if the data have no factors.
         smallest: Indices of the items with the smallest means, in ascending order; of spatial codes, means are averages
@@ -116,7 +117,7 @@ def latent_rows(diagnosis: Diagnosis, codes: Representation) -> tuple[LatentRow,
     factors: list[str | None] = [None] * codes.latents
     bits: list[float | None] = [None] * codes.latents
     if meaning is not None:
-        known = np.where(meaning.beyond_chance, meaning.bits, 0.0)
+        known = np.where(meaning.encodes, meaning.bits, 0.0)
         for latent, row in zip(meaning.latents, known, strict=True):
             factors[latent] = meaning.factors[row.argmax()] if row.any() else None
             bits[latent] = float(row.max())

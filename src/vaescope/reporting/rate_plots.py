@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from vaescope.numerics.variable_type_names import PASSIVE
 from vaescope.reporting.downsample import downsample
 from vaescope.reporting.plots import Plot
-from vaescope.reporting.style import SCALE, colour_bar, plural, set_layout
+from vaescope.reporting.style import BELOW_NUMBERS, SCALE, colour_bar, plural, set_layout
 from vaescope.runs.probes import History, LatentRates, latent_rates
 
 MAX_PROBES, MAX_LATENTS = 200, 128  # columns and rows of the map
@@ -49,7 +49,8 @@ def rates_over_training_plot(history: History) -> Plot | None:
     )
     row = min(ROW, max(MIN_ROW, MAX_PANEL // len(order)))
     set_layout(figure, row * len(order) + MARGINS, l=10, t=76)
-    figure.update_xaxes(title_text="training step", showgrid=False)
+    # With a colour bar, plotly places the title as if the axis had no numbers.
+    figure.update_xaxes(title_text="training step", title_standoff=BELOW_NUMBERS, showgrid=False)
     named = {} if len(order) <= MAX_NAMED else {"showticklabels": False, "title_text": "latents"}
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False, dtick=1, **named)
     rows = [
@@ -61,16 +62,22 @@ def rates_over_training_plot(history: History) -> Plot | None:
 
 
 def _sentence(found: LatentRates) -> str:
-    """Since when each latent has been in use, or passive, as far as that changed during training."""
+    """Since when each latent has been in use, or passive, as far as that changed during training.
+
+    A latent that was in use, passive, and in use again is near the threshold; it did not come into use.
+    """
     alive: dict[int, int] = {}
     died: dict[int, int] = {}
+    back: dict[int, int] = {}
     for latent in range(found.rates.shape[1]):
         states = [types[latent] == PASSIVE[0] for types in found.types]
-        last = max((place for place in range(1, len(states)) if states[place] != states[place - 1]), default=None)
-        if last is not None:
-            (died if states[-1] else alive)[latent] = found.steps[last]
+        changes = [place for place in range(1, len(states)) if states[place] != states[place - 1]]
+        if changes:
+            group = died if states[-1] else alive if len(changes) == 1 else back
+            group[latent] = found.steps[changes[-1]]
     sentences = []
-    for changed, what in ((alive, "came into use"), (died, "became passive")):
+    groups = ((alive, "came into use"), (died, "became passive"), (back, "became passive for a time"))
+    for changed, what in groups:
         if changed:
             listed = ", ".join(f"{latent} (step {step})" for latent, step in list(changed.items())[:MAX_LISTED])
             more = f" and {len(changed) - MAX_LISTED} more" if len(changed) > MAX_LISTED else ""

@@ -65,16 +65,18 @@ class Reconstructions:
     def words(self) -> str:
         """What the pictures of all pairs show, and the error."""
         shape = tuple(self.items.shape[1:])
-        first, second = ("light", "dark") if len(shape) < 3 else ("above", "below")
-        words = f"{plural(len(self.items), 'item')} of the data ({first}) and their reconstructions ({second})"
+        first, second = ("light", "dark") if len(shape) < 3 else ("top row", "bottom row")
+        one = len(self.items) == 1
+        words = f"{plural(len(self.items), 'item')} ({first}) and {'its' if one else 'their'} reconstruction"
+        words += f"{'' if one else 's'} ({second})"
         if self.measured is None:
-            words += f"; mean squared error {self.error:.3g}"
+            words += f". Mean squared error: {self.error:.3g}."
         else:
+            words += "" if one else ", from best to worst"
             words += (
-                f", from the best to the worst; the mean squared error of {len(self.measured.errors)} items is "
-                f"{self.measured.error:.3g} per {self.measured.unit}"
+                f". Mean squared error over {plural(len(self.measured.errors), 'item')}: {self.measured.error:.3g} per "
+                f"{self.measured.unit}."
             )
-        words += "."
         return " ".join(filter(None, (words, self.range_words, drawn_note(shape))))
 
     def pairs(self) -> list[tuple[Markup, Markup | None]]:

@@ -145,7 +145,7 @@ def run_page(subject: Subject, diagnosis: Diagnosis, *, layers: bool = True, ima
     ]
     return page.page(
         f"{subject.name}: {diagnosis.types.summary()}",
-        element("h1", f"vaescope report of {subject.name}"),
+        element("h1", _title(subject)),
         _verdict(diagnosis.headline, _suggestion(subject, searches)),
         latent_strip(rows),
         decoding,
@@ -154,6 +154,10 @@ def run_page(subject: Subject, diagnosis: Diagnosis, *, layers: bool = True, ima
         missing=missing | _missing(subject, diagnosis, searches),
         embedded=embedded_words(subject.items is not None and images),
     )
+
+
+def _title(subject: Subject) -> str:
+    return f"vaescope report for {'' if subject.run is None else 'run '}{subject.name}"
 
 
 def _reconstructions(subject: Subject, diagnosis: Diagnosis, images: bool) -> Reconstructions:
@@ -195,7 +199,7 @@ def groups_page(subjects: Mapping[str, Subject], found: GroupedDiagnosis, *, ima
     missing = dict(first.missing) | {PICTURES: first.no_decoder}
     return page.page(
         f"{found.name}: {len(subjects)} groups of latents",
-        element("h1", f"vaescope report of {found.name}"),
+        element("h1", f"vaescope report for {found.name}"),
         _verdict(found.headline),
         parts=parts,
         missing=missing | _missing(first, found.groups[next(iter(subjects))], ()),

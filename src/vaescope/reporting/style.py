@@ -42,6 +42,7 @@ DARK_COLOURS = {
     MARK_SCALE[0][1]: "#2B5D8C",
 }
 FONT_SIZE = 14  # pixels
+BELOW_NUMBERS = 38  # pixels from an x axis to its title, where plotly does not count the numbers between
 FONT = {"family": "system-ui, sans-serif", "size": FONT_SIZE, "color": TEXT}
 LOG_DECADES = 3  # range of positive values above which an axis is logarithmic
 SIGNIFICANT_DIGITS = 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,10 +90,10 @@ class Store:
         found = [path for path in run_folders(self.folder) if identity and path.name.startswith(identity)]
         if len(found) != 1:
             names = ", ".join(path.name for path in found)
+            where = "" if self.folder == Path(DEFAULT_FOLDER) else f" --runs {shlex.quote(str(self.folder))}"
+            list_runs = f"vaescope runs{where}"
             what = f"{len(found)} runs in {self.folder} start" if found else f"No run in {self.folder} starts"
-            raise RunError(
-                f"{what} with {identity!r}{f': {names}' if names else ''}. See `vaescope runs` for the list."
-            )
+            raise RunError(f"{what} with {identity!r}{f': {names}' if names else ''}. See `{list_runs}` for the list.")
         return found[0]
 
     def deletable(self, *identities: str | Path) -> list[Deletable]:
