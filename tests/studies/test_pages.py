@@ -28,7 +28,7 @@ from vaescope.studies import (
     StudySettings,
     reproduce,
 )
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.numbers import VALUES
 from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page, write_pages
 from vaescope.studies.pages.page import rows_for_people, study_page, write_study
@@ -44,8 +44,8 @@ def work(context: StudyContext) -> Findings:
 
 
 CLAIMS = (
-    Claim("a is below <1>.", "section 2", Between({"of": "a"}, high=1.0)),
-    Claim("b is below 1.", "section 3", Between({"of": "b"}, high=1.0), aside="It is *not* said when."),
+    StudyClaim("a is below <1>.", "section 2", Between({"of": "a"}, high=1.0)),
+    StudyClaim("b is below 1.", "section 3", Between({"of": "b"}, high=1.0), aside="It is *not* said when."),
 )
 SHARED = Shared("Nets of Some", "The width; 32 was chosen.")
 STUDY = Study(
