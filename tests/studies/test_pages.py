@@ -233,8 +233,8 @@ def test_the_index_has_a_line_for_each_claim_and_a_summary(tmp_path: Path) -> No
     places = [text.index(f"| [{name}]({name}.md) | ") for name in ("rolinek-table9", "some-figure2", "some-figure10")]
     assert places == sorted(places)
     assert text.count(" | a is below &lt;1>. | holds in part | as published |\n") == 3
-    assert "# Studies\n\n6 claims: 3 hold in part, 3 do not hold. Rolinek and others has 2 claims: 1 holds" in text
-    assert "- b is below 1. ([some-figure2](some-figure2.md)) 2 (expected: at most 1)." in text
+    assert "# Studies\n\n6 claims: 3 hold in part, 3 do not hold. Rolinek and others (2 claims): 1 holds" in text
+    assert "- b is below 1. ([some-figure2](some-figure2.md), as published) 2 (expected: at most 1)." in text
 
 
 def test_settings_that_studies_share_are_written_once(tmp_path: Path) -> None:
