@@ -203,6 +203,7 @@ def test_quick_stand_ins_are_no_results(tmp_path: Path) -> None:
     assert "To test: `vaescope reproduce some-table2.5 --scale paper`." in text
     assert not re.search(r"^\||0\.5|figures/|## Numbers|## Remarks", text, re.MULTILINE)
     page = study_page(quick)
+    assert "Figures of a quick stand-in" in page
     assert page.index("<summary>Numbers of a quick stand-in, which are no results</summary>") < page.index("0.5 ± 0.1")
 
 
