@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from vaescope.studies import STUDIES
-from vaescope.studies.claims import FAILS, HOLDS, PART, UNTESTED, VERDICTS, Check, Claim, reasons, tally, verdict_of
+from vaescope.studies.claims import (
+    FAILS,
+    HOLDS,
+    PART,
+    UNTESTED,
+    VERDICTS,
+    Check,
+    StudyClaim,
+    reasons,
+    tally,
+    verdict_of,
+)
 from vaescope.studies.results import JsonTable
 from vaescope.studies.study import Study
 
@@ -41,7 +52,7 @@ class Given:
 )
 def test_a_verdict_follows_from_comparisons(held: tuple[float, ...], enough: float, verdict: str) -> None:
     assert verdict_of(held, enough) == verdict
-    assert Claim("Says.", "section 1", Given(held), enough).judge([]).verdict == verdict
+    assert StudyClaim("Says.", "section 1", Given(held), enough).judge([]).verdict == verdict
 
 
 def test_reasons_name_few_comparisons_and_count_many() -> None:
@@ -65,7 +76,7 @@ def test_a_tally_counts_in_words() -> None:
     ("scale", "exact", "verdict"), [("quick", False, UNTESTED), ("quick", True, HOLDS), ("paper", False, HOLDS)]
 )
 def test_quick_numbers_test_nothing_but_where_nothing_is_trained(scale: str, exact: bool, verdict: str) -> None:
-    claim = Claim("Says.", "section 1", Given((1,)))
+    claim = StudyClaim("Says.", "section 1", Given((1,)))
     study = Study("bonheme-table8.1", "Some", "Is it?", "", lambda context: None, exact, (claim,))  # type: ignore[arg-type,return-value]
     (judged,) = study.judge([], scale)
     assert judged.verdict == verdict

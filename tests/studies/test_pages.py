@@ -28,7 +28,7 @@ from vaescope.studies import (
     StudySettings,
     reproduce,
 )
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.numbers import VALUES
 from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page, write_pages
 from vaescope.studies.pages.page import rows_for_people, study_page, write_study
@@ -44,8 +44,8 @@ def work(context: StudyContext) -> Findings:
 
 
 CLAIMS = (
-    Claim("a is below <1>.", "section 2", Between({"of": "a"}, high=1.0)),
-    Claim("b is below 1.", "section 3", Between({"of": "b"}, high=1.0), aside="It is *not* said when."),
+    StudyClaim("a is below <1>.", "section 2", Between({"of": "a"}, high=1.0)),
+    StudyClaim("b is below 1.", "section 3", Between({"of": "b"}, high=1.0), aside="It is *not* said when."),
 )
 SHARED = Shared("Nets of Some", "The width; 32 was chosen.")
 STUDY = Study(
@@ -203,6 +203,7 @@ def test_quick_stand_ins_are_no_results(tmp_path: Path) -> None:
     assert "To test: `vaescope reproduce some-table2.5 --scale paper`." in text
     assert not re.search(r"^\||0\.5|figures/|## Numbers|## Remarks", text, re.MULTILINE)
     page = study_page(quick)
+    assert "Figures of a quick stand-in" in page
     assert page.index("<summary>Numbers of a quick stand-in, which are no results</summary>") < page.index("0.5 ± 0.1")
 
 
@@ -233,8 +234,8 @@ def test_the_index_has_a_line_for_each_claim_and_a_summary(tmp_path: Path) -> No
     places = [text.index(f"| [{name}]({name}.md) | ") for name in ("rolinek-table9", "some-figure2", "some-figure10")]
     assert places == sorted(places)
     assert text.count(" | a is below &lt;1>. | holds in part | as published |\n") == 3
-    assert "# Studies\n\n6 claims: 3 hold in part, 3 do not hold. Rolinek and others has 2 claims: 1 holds" in text
-    assert "- b is below 1. ([some-figure2](some-figure2.md)) 2 (expected: at most 1)." in text
+    assert "# Studies\n\n6 claims: 3 hold in part, 3 do not hold. Rolinek and others (2 claims): 1 holds" in text
+    assert "- b is below 1. ([some-figure2](some-figure2.md), as published) 2 (expected: at most 1)." in text
 
 
 def test_settings_that_studies_share_are_written_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vaescope.studies.claims import FAILS, HOLDS, PART, UNTESTED, Claim, Rule
+from vaescope.studies.claims import FAILS, HOLDS, PART, UNTESTED, Rule, StudyClaim
 from vaescope.studies.rules import (
     AddsUp,
     Alike,
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Rule, Rows, Rows]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_rule_holds_on_some_rows_and_fails_on_others(name: str) -> None:
     rule, right, wrong = CASES[name]
-    claim = Claim("Some claim.", "section 1", rule)
+    claim = StudyClaim("Some claim.", "section 1", rule)
     assert claim.judge(right).verdict == HOLDS
     assert claim.judge(wrong).verdict == (FAILS if wrong else UNTESTED)
 
@@ -93,7 +93,7 @@ def test_every_rule_has_a_case() -> None:
 
 
 def test_a_claim_that_nothing_tests_says_why() -> None:
-    judged = Claim("Some claim.", "section 1", Untested(), aside="It is judged by eye.").judge(curve(1, 2))
+    judged = StudyClaim("Some claim.", "section 1", Untested(), aside="It is judged by eye.").judge(curve(1, 2))
     assert (judged.verdict, judged.why) == (UNTESTED, "It is judged by eye.")
 
 
@@ -101,7 +101,7 @@ def test_a_trend_that_turns_holds_in_part() -> None:
     (check,) = Trend("beta", True).checks(curve(3, 4, 1))
     assert check.held == 0.5
     assert "3 at beta 0 and 1 at beta 2, but the other way between 3 at beta 0 and 4 at beta 1" in check.said
-    assert Claim("", "", Trend("beta", True)).judge(curve(3, 4, 1)).verdict == PART
+    assert StudyClaim("", "", Trend("beta", True)).judge(curve(3, 4, 1)).verdict == PART
 
 
 def test_a_trend_may_turn_by_chance() -> None:

@@ -25,7 +25,7 @@ from vaescope.studies import (
     StudySettings,
     reproduce,
 )
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.published import published_cells
 from vaescope.studies.rules import Between
 from vaescope.studies.running import find
@@ -148,7 +148,7 @@ def test_notes_of_both_sides_are_shown() -> None:
 
 def test_the_summary_counts_claims() -> None:
     claims = tuple(
-        Claim(f"At {name}.", "section 1", Between({"of": name}, high=1.0)) for name in ("a", "b", "nothing measured")
+        StudyClaim(f"At {name}.", "section 1", Between({"of": name}, high=1.0)) for name in ("a", "b", "none")
     )
     findings = Findings((Cell({"of": "a"}, 1.0), Cell({"of": "b"}, 2.0)))
     found = Reproduction(replace(STUDY, claims=claims), StudySettings("paper"), findings, ())

@@ -30,7 +30,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Claim:
+class StudyClaim:
     """A statement of a source and the rule that tests it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Claim:
 class Judged:
     """A claim, its verdict and the reason in one or two sentences."""
 
-    claim: Claim
+    claim: StudyClaim
     verdict: str
     why: str
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.rules import Alike, Between, Both, Larger, Steady, Trend, Untested
 
 VAE, VGON = {"model": "VAE"}, {"model": "VGON"}
@@ -19,13 +19,13 @@ def _cell(beta: str, other: str) -> dict[str, object]:
 
 
 FIGURE_3 = (
-    Claim(
+    StudyClaim(
         "The KL divergence of both models falls as beta grows.",
         "section IV.A, Figure 3",
         Trend("beta", True, {"measure": "KLD"}, by=("data", "model")),
         aside=NO_NORB,
     ),
-    Claim(
+    StudyClaim(
         "VAE and VGON come to very similar values of the KL divergence.",
         "section IV.A, Figure 3",
         Alike(VAE, VGON, by=("data", "beta"), within=0.1, about=0.2),
@@ -33,7 +33,7 @@ FIGURE_3 = (
     ),
 )
 FIGURE_4 = (
-    Claim(
+    StudyClaim(
         "Latents go from active at low values of beta to passive at high ones, in both models.",
         "section IV.B, Figures 4 and 5",
         Both(
@@ -44,13 +44,13 @@ FIGURE_4 = (
         ),
         aside=NO_NORB,
     ),
-    Claim(
+    StudyClaim(
         "The numbers of active, mixed and passive latents are very similar in both models throughout.",
         "section IV.B, Figures 4 and 5",
         Alike(VAE, VGON, by=("data", "beta", "type"), within=1.0),
         aside="Counts within one latent of each other count as very similar.",
     ),
-    Claim(
+    StudyClaim(
         "On MNIST the VGON has far fewer passive latents than the VAE until very large values of beta.",
         "section IV.B, Figure 4b",
         Larger(
@@ -59,14 +59,14 @@ FIGURE_4 = (
             by=("beta",),
         ),
     ),
-    Claim(
+    StudyClaim(
         "At very large values of beta both models collapse entirely.",
         "section IV.B, Figures 4b and 5b",
         Between({"type": "passive", "beta": 30.0}, low=9.5),
     ),
 )
 FIGURE_6 = (
-    Claim(
+    StudyClaim(
         "Means of active latents take many values, and their variances are tight around 0.",
         "section IV.C, Figure 6",
         Both(
@@ -77,7 +77,7 @@ FIGURE_6 = (
         ),
         aside="0.1 is the threshold of the rule for active latents.",
     ),
-    Claim(
+    StudyClaim(
         "Means of passive latents are tight around 0, and their variances are tight around 1.",
         "section IV.C, Figure 7",
         Both(
@@ -88,7 +88,7 @@ FIGURE_6 = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "Mixed latents of type 1 have a variance tight around one value between 0 and 1, on MNIST and dSprites.",
         "section IV.C, Figures 8 and 9",
         Both(
@@ -99,13 +99,13 @@ FIGURE_6 = (
         ),
         aside="They are picked by a rule from all betas, where the source picks them by hand at beta 25.",
     ),
-    Claim(
+    StudyClaim(
         "Mixed latents of type 2 have variances around 0 for some items and around 1 for others, on smallNORB.",
         "section IV.C, Figure 9",
         Untested(),
         aside="smallNORB is not here.",
     ),
-    Claim(
+    StudyClaim(
         "VAE and VGON are very closely aligned for each type of latent.",
         "section IV.C, Figures 6 to 9",
         Alike(
@@ -118,7 +118,7 @@ FIGURE_6 = (
     ),
 )
 FIGURE_10 = (
-    Claim(
+    StudyClaim(
         "Means of the two models become less similar as their values of beta lie further apart, except on dSprites.",
         "section IV.D, Figure 10",
         Both(
@@ -130,30 +130,30 @@ FIGURE_10 = (
         ),
         aside="Tested on MNIST up to beta 20, each diagonal cell against the two that are furthest from it.",
     ),
-    Claim(
+    StudyClaim(
         "On dSprites there is no explicit diagonal.",
         "section IV.D, Figure 10b",
         Steady({"data": "dSprites", **TWO, **MEANS}, within=0.2),
     ),
-    Claim(
+    StudyClaim(
         "Means of models that have both collapsed are similar.",
         "section IV.D, Figure 10c, of smallNORB",
         Between({"data": "MNIST", **TWO, **MEANS, "beta": ("25", "30"), "other beta": ("25", "30")}, low=0.8),
         aside="Tested on MNIST, where the VGON has collapsed at these values; smallNORB is not here.",
     ),
-    Claim(
+    StudyClaim(
         "Variances of the two models have little in common at every beta, on MNIST and dSprites.",
         "section IV.D, Figures 11a and 11b",
         Between({**TWO, **VARIANCES}, high=0.5),
     ),
-    Claim(
+    StudyClaim(
         "Means of the two models are more similar than their variances.",
         "section IV.D, Figures 10 and 11",
         Larger({**TWO, **MEANS}, {**TWO, **VARIANCES}, by=("data", "beta", "other beta")),
         enough=0.9,
         aside="Nine of ten cells must agree, as the source speaks of the whole.",
     ),
-    Claim(
+    StudyClaim(
         "Variances of a VGON differ from themselves, because its codes need a sample.",
         "section IV.D, Figures 12d, 13d and 14d",
         Untested(),

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
-from vaescope.studies.claims import Claim, Judged, tally
+from vaescope.studies.claims import Judged, StudyClaim, tally
 from vaescope.studies.context import PAPER, StudyContext, StudySettings
 from vaescope.studies.kept import how_to_test
 from vaescope.studies.numbers import standard_errors_apart
@@ -95,7 +95,7 @@ class Study:
     left_open: str
     work: Callable[[StudyContext], Findings]
     exact: bool = False
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[StudyClaim, ...] = ()
     shared: tuple[Shared, ...] = ()
 
     def judge(self, rows: Sequence[JsonTable], scale: str) -> tuple[Judged, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.numbers import Where
 from vaescope.studies.rules import (
     AddsUp,
@@ -34,12 +34,12 @@ def _both_types(prior: Where) -> Between:
 
 
 CHAPTER_5 = (
-    Claim(
+    StudyClaim(
         "Identifiable VAEs whose prior has mean 0 have active and passive latents.",
         "section 5.3.1, figures 5.1 and 5.2",
         _both_types(ZERO),
     ),
-    Claim(
+    StudyClaim(
         "With the prior's mean at 0, means of passive latents stay near 0, and their variances follow the prior's, "
         "which stay near 0.",
         "section 5.3.1, figure 5.1",
@@ -51,7 +51,7 @@ CHAPTER_5 = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "With the prior's mean at 0, variances of active latents stay near 0 and depart from the prior's.",
         "section 5.3.1, figure 5.2",
         Both(
@@ -61,7 +61,7 @@ CHAPTER_5 = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "With the prior's mean at 0, the prior variance of an active latent follows the square of its mean.",
         "section 5.3.1, figure 5.2, proposition 5.2.1",
         Both(
@@ -72,12 +72,12 @@ CHAPTER_5 = (
         ),
         aside="The numbers 20 and 400 of the text are of one latent and are not compared.",
     ),
-    Claim(
+    StudyClaim(
         "Active and passive latents remain when the prior's mean is learned.",
         "section 5.3.2, figures 5.3 and 5.4",
         _both_types(LEARNED),
     ),
-    Claim(
+    StudyClaim(
         "With a learned mean, the mean and variance of passive latents are very close to the prior's, and small.",
         "section 5.3.2, figure 5.3",
         Both(
@@ -89,7 +89,7 @@ CHAPTER_5 = (
         ),
         aside="'squared mean' is the squared difference from the prior's mean.",
     ),
-    Claim(
+    StudyClaim(
         "With a learned mean, active latents have a variance near 0 that departs from the prior's, and a prior "
         "variance that is lower than with the mean at 0.",
         "section 5.3.2, figure 5.4",
@@ -103,19 +103,19 @@ CHAPTER_5 = (
     ),
 )
 FIGURE_6_2 = (
-    Claim(
+    StudyClaim(
         "Passive latents have mean 0 in both representations, and a variance near 0 in the mean and near 1 in the "
         "sampled one.",
         "section 6.3.2, figures 6.2a and 6.3a, theorem 6.3.1",
         AsPublished(PASSIVE, within=0.05),
     ),
-    Claim(
+    StudyClaim(
         "Active latents have similar distributions in the mean and the sampled representation.",
         "section 6.3.2, figures 6.2c and 6.3c",
         Alike({**ACTIVE, **MEAN, **VARIANCE}, {**ACTIVE, **SAMPLED, **VARIANCE}, about=0.1),
         aside="Compared by their variances.",
     ),
-    Claim(
+    StudyClaim(
         "The variance of mixed latents in the mean representation is above that of passive ones, and grows in the "
         "sampled one.",
         "section 6.3.2, figures 6.2b and 6.3b",
@@ -129,27 +129,27 @@ FIGURE_6_2 = (
 )
 GUESS = {"representation": "none", "latents": "uniform guess"}
 FIGURE_6_4 = (
-    Claim(
+    StudyClaim(
         "From sampled passive latents a classifier predicts no better than a random one.",
         "section 6.4.1, figure 6.4b",
         Alike({**SAMPLED, "latents": "passive"}, GUESS, by=("data", "beta"), within=0.005),
     ),
-    Claim(
+    StudyClaim(
         "From sampled mixed latents it predicts slightly better than a random one.",
         "section 6.4.1, figure 6.4b",
         Larger({**SAMPLED, "latents": "mixed"}, GUESS, by=("data", "beta")),
     ),
-    Claim(
+    StudyClaim(
         "From sampled active and mixed latents together it predicts as well as from all.",
         "section 6.4.1, figure 6.4b",
         Alike({**SAMPLED, "latents": "active+mixed"}, {**SAMPLED, "latents": "full"}, by=("data", "beta"), about=0.05),
     ),
-    Claim(
+    StudyClaim(
         "Passive latents of the means become more informative as the regularisation grows.",
         "section 6.4.1, figure 6.4a",
         Trend("beta", False, {**MEAN, "latents": "passive"}, by=("data",)),
     ),
-    Claim(
+    StudyClaim(
         "In the means, passive and active latents predict better than mixed and active ones.",
         "section 6.4.1, figure 6.4a",
         Larger({**MEAN, "latents": "active+passive"}, {**MEAN, "latents": "active+mixed"}, by=("data", "beta")),
@@ -157,7 +157,7 @@ FIGURE_6_4 = (
 )
 COUNTED = {"objective": ("beta-VAE", "beta-TC VAE", "FactorVAE", "DIP-VAE II")}
 FIGURE_6_5 = (
-    Claim(
+    StudyClaim(
         "At the lowest strength the number of passive latents is generally close to zero.",
         "section 6.4.1, figure 6.5",
         Both(
@@ -168,20 +168,20 @@ FIGURE_6_5 = (
         ),
         aside="Tested on dSprites, one of six data sets; at most one latent counts as close to zero.",
     ),
-    Claim(
+    StudyClaim(
         "The number of passive and mixed latents together grows with the strength.",
         "section 6.4.1, figure 6.5",
         Trend("strength", True, {**ACTIVE, **COUNTED}, by=("objective",)),
         aside="The numbers are those of the active latents, which are the rest of ten.",
     ),
-    Claim(
+    StudyClaim(
         "The number of passive latents alone grows with the strength.",
         "captions of figures 6.7 and 6.8, of DIP-VAE II and beta-TC VAE",
         Trend("strength", False, {**PASSIVE, **COUNTED}, by=("objective",)),
     ),
 )
 FIGURE_6_6 = (
-    Claim(
+    StudyClaim(
         "On dSprites the number of passive latents of DIP-VAE II grows with its strength, and the mutual information "
         "of the sampled codes falls.",
         "section 6.4.4, figure 6.7a",
@@ -192,18 +192,18 @@ FIGURE_6_6 = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "Without passive and mixed latents the mutual information of mean and sampled codes is more similar.",
         "section 6.4.4, figures 6.7b and 6.7c",
         Closer({**DIP, **MEAN, **MI}, {**DIP, **SAMPLED, **MI}, ONLY_ACTIVE, ALL, by=("data", "strength")),
     ),
-    Claim(
+    StudyClaim(
         "Without passive and mixed latents the total correlation of mean and sampled codes is more similar.",
         "section 6.4.4, figures 6.8b and 6.8c",
         Closer({**MEAN, **TC}, {**SAMPLED, **TC}, ONLY_ACTIVE, ALL, by=("data", "objective", "strength")),
         aside="The figure is of beta-TC VAE on noisy dSprites; tested on dSprites.",
     ),
-    Claim(
+    StudyClaim(
         "Mean codes have a higher total correlation than sampled ones at the largest strengths.",
         "section 6.4.3, figure 6.6a",
         Larger(
@@ -213,7 +213,7 @@ FIGURE_6_6 = (
         ),
         aside="The figure is of beta-TC VAE on smallNORB, which is not here.",
     ),
-    Claim(
+    StudyClaim(
         "Passive latents, more than mixed ones, raise the total correlation of the mean codes.",
         "section 6.4.4, figure 6.8",
         Closer(
@@ -225,7 +225,7 @@ FIGURE_6_6 = (
         ),
         aside="A difference that does not shrink without passive latents is not due to them.",
     ),
-    Claim(
+    StudyClaim(
         "The effective rank of the mean codes is close to the number of latents less the passive ones.",
         "section 6.4.3, figure 6.6c",
         AddsUp(
@@ -237,35 +237,35 @@ FIGURE_6_6 = (
         ),
         aside="The figure is of beta-TC VAE on colour dSprites; tested on dSprites, with one latent allowed.",
     ),
-    Claim(
+    StudyClaim(
         "The effective rank of the sampled codes is close to the number of latents.",
         "section 6.4.3, figure 6.6c",
         Between({**SAMPLED, **RANK, **ALL}, low=9.5, high=10),
     ),
 )
 FIGURE_6_9 = (
-    Claim(
+    StudyClaim(
         "Passive latents have stronger correlations with another latent than other types do.",
         "section 6.5, figure 6.9",
         Larger({**LARGEST, **PASSIVE}, {**LARGEST, "type": ("active", "mixed")}),
         aside="Of each latent the strongest correlation counts, whatever the type of the other.",
     ),
-    Claim(
+    StudyClaim(
         "During training, correlations above 0.2 are more frequent for passive latents than for active ones.",
         "section 6.5, figure 6.10",
         Larger({**OFTEN, **PASSIVE}, {**OFTEN, **ACTIVE}),
     ),
-    Claim(
+    StudyClaim(
         "Passive latents are the most often correlated ones, mixed latents included.",
         "caption of figure 6.10",
         Larger({**OFTEN, **PASSIVE}, {**OFTEN, "type": ("active", "mixed")}),
     ),
-    Claim(
+    StudyClaim(
         "Active latents are correlated with passive ones, and very little with others.",
         "section 6.5, figure 6.11",
         Larger({**WITH_ACTIVE, **PASSIVE}, {**WITH_ACTIVE, "type": ("active", "mixed")}),
     ),
-    Claim(
+    StudyClaim(
         "Four of ten latents are passive on colour dSprites; on dSprites three are passive, three mixed, four active.",
         "section 6.5, figures 6.9 and 6.10",
         AsPublished({"measure": "latents"}, within=0.5),
@@ -273,17 +273,17 @@ FIGURE_6_9 = (
     ),
 )
 APPENDIX_B = (
-    Claim(
+    StudyClaim(
         "The annealed VAE has a near constant number of passive latents, whatever its capacity.",
         "appendix B.1, figure B.1",
         Steady({"measure": "passive latents"}, within=1, by=("data",)),
     ),
-    Claim(
+    StudyClaim(
         "The total correlation and the mutual information of the means grow with the capacity.",
         "appendix B.1, figures B.2 and B.3",
         Both(tuple(Trend("strength", False, {**MEAN, **ALL, **one}, by=("data", "measure")) for one in (TC, MI))),
     ),
-    Claim(
+    StudyClaim(
         "Removing passive latents lowers the total correlation and the mutual information of the means.",
         "appendix B.1, figure B.5",
         Both(
@@ -292,7 +292,7 @@ APPENDIX_B = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "On Cars3D 4 latents are passive at a capacity of 25 and 3 at 100.",
         "appendix B.1, figure B.4",
         AsPublished({"data": "Cars3D"}, within=0.5),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.rules import Alike, AsPublished, Between, Both, Larger, Steady, Trend
 
 UNSHARED = {"pair": "A and D, 0% shared"}
@@ -17,13 +17,13 @@ def _figures(*names: str) -> dict[str, object]:
 
 
 FIGURE_7_1 = (
-    Claim(
+    StudyClaim(
         "Where 80% or 50% of the features are shared, CKA and Procrustes are close to the shared fraction.",
         "section 7.2.2, figures 7.1a and 7.1b",
         AsPublished(within=0.05),
         aside="With 10,000 items; the source does not name the number.",
     ),
-    Claim(
+    StudyClaim(
         "Where no feature is shared, Procrustes highly overestimates the similarity, while CKA drops rapidly.",
         "section 7.2.2, figure 7.1c",
         Both(
@@ -35,7 +35,7 @@ FIGURE_7_1 = (
         ),
         aside="Procrustes must be 1.4 times CKA at each number of items, and CKA below 0.05 from 1,000 items on.",
     ),
-    Claim(
+    StudyClaim(
         "Procrustes needs more items than CKA.",
         "section 7.2.2",
         Larger(
@@ -47,14 +47,14 @@ FIGURE_7_1 = (
     ),
 )
 FIGURE_7_2 = (
-    Claim(
+    StudyClaim(
         "The encoder is learned before the decoder: early in training its layers are more like their final state.",
         "section 7.4.1, figure 7.2",
         Larger(
             {**_figures("7.2a", "7.2b", "7.2c"), **ENCODER}, {**_figures("7.2a", "7.2b", "7.2c"), **DECODER}, HEATMAP
         ),
     ),
-    Claim(
+    StudyClaim(
         "Samples of a collapsed model are unlike the encoder of a well-behaved one, in contrast to the latter's own.",
         "section 7.4.1, figure 7.3",
         Larger(
@@ -63,12 +63,12 @@ FIGURE_7_2 = (
             HEATMAP,
         ),
     ),
-    Claim(
+    StudyClaim(
         "Encoders trained with different objectives are highly similar.",
         "section 7.4.1, figure 7.4",
         Between({**_figures("7.4a", "7.4b", "7.4c"), **ENCODER}, low=HIGH),
     ),
-    Claim(
+    StudyClaim(
         "CKA and Procrustes agree, within about 0.1.",
         "section 7.4.2, figure 7.7",
         Both(
@@ -78,29 +78,29 @@ FIGURE_7_2 = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "Fully connected nets also learn the encoder first.",
         "section 7.4.3, figure 7.8",
         Larger({**_figures("7.8a", "7.8b"), **ENCODER}, {**_figures("7.8a", "7.8b"), **DECODER}, HEATMAP),
     ),
-    Claim(
+    StudyClaim(
         "Encoders of fully connected beta-VAEs of very different strengths stay very similar.",
         "section 7.4.3, figure 7.9",
         Between({**_figures("7.9a", "7.9b"), **ENCODER}, low=HIGH),
     ),
-    Claim(
+    StudyClaim(
         "Encoders of fully connected nets trained with different objectives have a CKA of at least 0.8.",
         "section 7.4.3, figure 7.10",
         Between({**_figures("7.10a", "7.10b", "7.10c"), **ENCODER}, low=HIGH),
     ),
 )
 CLASSIFIER = (
-    Claim(
+    StudyClaim(
         "The layers of a classifier and of a beta-VAE's encoder are very similar: CKA stays close to 1.",
         "appendix C.3, figure C.1",
         AsPublished(ENCODER, within=0.1),
     ),
-    Claim(
+    StudyClaim(
         "The mean, variance and sampled representations differ from what the classifier learns.",
         "appendix C.3, figure C.1",
         Larger(
@@ -116,17 +116,17 @@ OBJECTIVES = ("beta-VAE", "beta-TC VAE", "DIP-VAE II")
 WEAKEST = {"beta-VAE": 1, "beta-TC VAE": 1, "DIP-VAE II": 1, "annealed VAE": 75}
 STRONGEST = {"beta-VAE": 8, "beta-TC VAE": 8, "DIP-VAE II": 20, "annealed VAE": 5}
 FIGURE_C_2 = (
-    Claim(
+    StudyClaim(
         "At the first snapshot the encoder is already similar to the trained one, more than the decoder is.",
         "appendix C.4, figures C.2a, C.3a and C.4a",
         Larger({**FIRST, **ENCODER}, {**FIRST, **DECODER}, by=("figure", "data", "models")),
     ),
-    Claim(
+    StudyClaim(
         "The decoder is learned next: its similarity rises at the second snapshot.",
         "appendix C.4, figures C.2b, C.3b and C.4b",
         Larger({**SECOND, **DECODER}, {**FIRST, **DECODER}, by=("data", "models")),
     ),
-    Claim(
+    StudyClaim(
         "Only small refinements of encoder and decoder follow.",
         "appendix C.4, figures C.2c and d, C.3c and d, C.4c and d",
         Both(
@@ -139,13 +139,13 @@ FIGURE_C_2 = (
     ),
 )
 FIGURE_C_5 = (
-    Claim(
+    StudyClaim(
         "Models of all objectives and strengths start to converge at the same epoch.",
         "appendix C.5, figure C.5",
         Steady({"measure": "epochs to half of the fall"}, within=2, by=("data",)),
         aside="Measured as the epoch after which half of the loss' fall is done, with two epochs allowed.",
     ),
-    Claim(
+    StudyClaim(
         "Less regularised models reach lower losses.",
         "appendix C.5, figure C.5",
         Both(
@@ -159,7 +159,7 @@ FIGURE_C_5 = (
             )
         ),
     ),
-    Claim(
+    StudyClaim(
         "Annealed VAEs take longer to plateau than the others.",
         "appendix C.5, figure C.5",
         Larger(

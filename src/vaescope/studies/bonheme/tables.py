@@ -24,7 +24,7 @@ from vaescope.studies.bonheme.search import (
     subjects,
 )
 from vaescope.studies.charts import Lines
-from vaescope.studies.claims import Claim
+from vaescope.studies.claims import StudyClaim
 from vaescope.studies.context import StudyContext
 from vaescope.studies.study import Cell, Findings, Shared, Study, cell_rows
 
@@ -150,7 +150,7 @@ def table_8_8(context: StudyContext) -> Findings:
     return _table(context, _by_gap((TRACE, DIMENSION)), "Latents by dimension", sentence, "method", names=names)
 
 
-def _starts(name: str, number: int, stated: tuple[Claim, ...]) -> Study:
+def _starts(name: str, number: int, stated: tuple[StudyClaim, ...]) -> Study:
     return Study(
         f"bonheme-table8.{number}",
         f"Bonheme, Table 8.{number}",

@@ -68,8 +68,9 @@ def index(kept: Sequence[JsonTable]) -> str:
     ordered = sorted(kept, key=lambda plain: _natural(plain["study"]))
     parts = ["# Studies", summary_sentences(ordered) if kept else "No results are kept yet."]
     failed = [
-        f"- {_escaped(claim['claim'])} ([{name}]({name}.md)) {_escaped(claim['why'])}"
-        for name, claim in failed_claims(ordered)
+        f"- {_escaped(claim['claim'])} ([{plain['study']}]({plain['study']}.md), {_escaped(scale_text(plain))}) "
+        f"{_escaped(claim['why'])}"
+        for plain, claim in failed_claims(ordered)
     ]
     parts += ["These claims do not hold in our runs:", "\n".join(failed)] if failed else []
     rows = [

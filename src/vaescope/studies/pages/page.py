@@ -25,13 +25,14 @@ WITHIN, BEYOND = "agrees", "differs"  # up to two standard errors of the differe
 def study_page(plain: JsonTable) -> str:
     """The page of what `Reproduction.plain` gives: claims and verdicts, figures, numbers, what the source left open."""
     plots, pictures = plots_and_pictures([chart_of(chart) for chart in plain["charts"]])
+    of_quick = " of a quick stand-in" if is_quick(plain) else ""
     parts: list[tuple[str, str, Markup]] = []
     if plain["claims"]:
         parts.append(("claims", "What holds", _claims(plain["claims"])))
     if plots:
-        parts.append(("figures", "Figures", page.plots(plots)))
+        parts.append(("figures", f"Figures{of_quick}", page.plots(plots)))
     if pictures:
-        parts.append(("pictures", "Pictures", element("div", *pictures, class_="plots")))
+        parts.append(("pictures", f"Pictures{of_quick}", element("div", *pictures, class_="plots")))
     parts.append(("numbers", "Ours and the published", _numbers(plain)))
     left_open = [element("p", said) for said in (plain["left_open"], *(one["text"] for one in plain["shared"])) if said]
     if left_open:
@@ -39,7 +40,7 @@ def study_page(plain: JsonTable) -> str:
     if plain["notes"]:
         items = [element("li", note) for note in plain["notes"]]
         parts.append(("notes", "Notes", element("ul", *items)))
-    facts = {"study": plain["study"], "source": plain["source"], "scale": scale_and_cost(plain)}
+    facts = {"study": plain["study"], "source": plain["source"], "runs and cost": scale_and_cost(plain)}
     return page.page(
         f"{plain['study']}: {plain['source']}",
         element("h1", f"vaescope reproduces {plain['source']}"),

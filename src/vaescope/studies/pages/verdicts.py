@@ -81,13 +81,14 @@ def summary_sentences(kept: Sequence[JsonTable]) -> str:
     for name, title in DOCUMENTS.items():
         own = [one["verdict"] for plain in kept if plain["study"].startswith(f"{name}-") for one in plain["claims"]]
         if own:
-            parts.append(f"{title} has {tally(own)}.")
+            total, counts = tally(own).split(": ")
+            parts.append(f"{title} ({total}): {counts}.")
     return " ".join(parts)
 
 
-def failed_claims(kept: Sequence[JsonTable]) -> list[tuple[str, Mapping[str, str]]]:
-    """The name of the study and the claim, for every claim that does not hold."""
-    return [(plain["study"], one) for plain in kept for one in plain["claims"] if one["verdict"] == FAILS]
+def failed_claims(kept: Sequence[JsonTable]) -> list[tuple[JsonTable, Mapping[str, str]]]:
+    """The study and the claim, for every claim that does not hold."""
+    return [(plain, one) for plain in kept for one in plain["claims"] if one["verdict"] == FAILS]
 
 
 def _with_cost(command: str) -> str:
