@@ -30,10 +30,11 @@ from vaescope.studies import (
     reproduce,
 )
 from vaescope.studies import plan as plan_of
-from vaescope.studies.context import RESULTS_FOLDER, MissingResults
+from vaescope.studies.context import MissingResults
 from vaescope.studies.pieces import MEASURE_SECONDS, PIECE_SECONDS, parse_share, plan_study
 from vaescope.studies.results import Result, ResultKey
 from vaescope.studies.running import find
+from vaescope.studies.settings import RESULTS_FOLDER
 from vaescope.sweeps.specification import Sweep
 
 NET = {"name": "mlp", "encoder_widths": [8], "decoder_widths": [8]}

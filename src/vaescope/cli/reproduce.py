@@ -23,7 +23,7 @@ from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
     from vaescope.studies import Reproduction, StudyPlan
-    from vaescope.studies.context import SettingsOptions
+    from vaescope.studies.settings import SettingsOptions
 
 MAX_SHOWN_ROWS = 40  # on a terminal; files and --json have all
 UNFINISHED = 3  # the exit code when pieces are missing

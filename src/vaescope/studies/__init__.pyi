@@ -6,7 +6,6 @@ from .context import GroupMeasurement as GroupMeasurement
 from .context import Measurement as Measurement
 from .context import StudyContext as StudyContext
 from .context import StudyRun as StudyRun
-from .context import StudySettings as StudySettings
 from .context import Task as Task
 from .context import Values as Values
 from .pieces import StudyPlan as StudyPlan
@@ -15,6 +14,7 @@ from .running import STUDIES as STUDIES
 from .running import StudyUnfinished as StudyUnfinished
 from .running import plan as plan
 from .running import reproduce as reproduce
+from .settings import StudySettings as StudySettings
 from .study import Cell as Cell
 from .study import Findings as Findings
 from .study import Reproduction as Reproduction

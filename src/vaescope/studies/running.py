@@ -22,10 +22,11 @@ from vaescope.errors import ConfigurationError
 from vaescope.registry import lookup
 from vaescope.runs import COMPLETE, Run, Store
 from vaescope.studies import bonheme, clapham, mathieu, pastrana, rolinek
-from vaescope.studies.context import MissingResults, SettingsOptions, StudyContext, StudySettings
+from vaescope.studies.context import MissingResults, StudyContext
 from vaescope.studies.pieces import Piece, StepTimes, StudyPlan, TaskPiece, TrainPiece, parse_share, part_of, plan_study
 from vaescope.studies.published import published_cells
 from vaescope.studies.results import Json, Result, ResultStore
+from vaescope.studies.settings import SettingsOptions, StudySettings
 from vaescope.studies.study import Findings, Reproduction, Study
 from vaescope.sweeps import EngineOptions, get_engine, is_done, single_thread
 

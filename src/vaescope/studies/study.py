@@ -10,10 +10,11 @@ from statistics import fmean, stdev
 from vaescope.notebook import NotebookResult
 from vaescope.studies.charts import Chart
 from vaescope.studies.claims import Judged, StudyClaim, tally
-from vaescope.studies.context import PAPER, StudyContext, StudySettings
+from vaescope.studies.context import StudyContext
 from vaescope.studies.kept import how_to_test
 from vaescope.studies.numbers import standard_errors_apart
 from vaescope.studies.results import JsonTable
+from vaescope.studies.settings import PAPER, StudySettings
 from vaescope.tables import columns_of
 
 

@@ -12,9 +12,9 @@ import pytest
 from quick import ALONE, found_once
 
 from vaescope.studies.bonheme import bisection, dimensions, elbows, tables
-from vaescope.studies.context import StudySettings
 from vaescope.studies.pages.plots import plots_and_pictures
 from vaescope.studies.running import find
+from vaescope.studies.settings import StudySettings
 from vaescope.studies.study import Cell, Findings
 
 PARTS = (dimensions, tables, bisection, elbows)

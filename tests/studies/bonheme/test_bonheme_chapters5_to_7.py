@@ -12,8 +12,9 @@ from quick import Quick
 
 from vaescope.studies.bonheme import correlation, epochs, settings, signatures, similarity, types
 from vaescope.studies.bonheme.correlation import Snapshots
-from vaescope.studies.context import StudyContext, StudyRun, StudySettings
+from vaescope.studies.context import StudyContext, StudyRun
 from vaescope.studies.published import published_cells
+from vaescope.studies.settings import StudySettings
 from vaescope.studies.study import Study
 from vaescope.sweeps.jobs import make_jobs
 from vaescope.sweeps.specification import Sweep

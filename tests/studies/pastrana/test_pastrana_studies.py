@@ -11,10 +11,11 @@ from quick import Quick
 
 from vaescope.studies import pastrana
 from vaescope.studies.charts import Lines, Pictures
-from vaescope.studies.context import StudyContext, StudySettings
+from vaescope.studies.context import StudyContext
 from vaescope.studies.pastrana.curves import subject
 from vaescope.studies.pastrana.pictures import properties
 from vaescope.studies.published import published_cells
+from vaescope.studies.settings import StudySettings
 from vaescope.studies.study import Reproduction
 
 STUDIES = {study.name: study for study in pastrana.STUDIES}

@@ -15,12 +15,13 @@ from vaescope.runs import Run
 from vaescope.runs.options import FitOptions
 from vaescope.studies import rolinek
 from vaescope.studies.charts import Lines
-from vaescope.studies.context import MeasureRequest, MissingResults, StudyContext, StudySettings
+from vaescope.studies.context import MeasureRequest, MissingResults, StudyContext
 from vaescope.studies.published import published_cells
 from vaescope.studies.rolinek import runs as rolinek_runs
 from vaescope.studies.rolinek.runs import AE, LINEAR, NONLINEAR, PAPER, QUICK, SEEDS, SIGMA, VAE, tasks
 from vaescope.studies.rolinek.tables import table1
 from vaescope.studies.running import find
+from vaescope.studies.settings import StudySettings
 from vaescope.studies.study import Reproduction
 
 STUDIES = {study.name: study for study in rolinek.STUDIES}

@@ -15,13 +15,13 @@ from vaescope.files import open_output
 from vaescope.reporting import paper
 from vaescope.studies import STUDIES
 from vaescope.studies.charts import Chart, Histograms, Lines, Matrix, Pictures, chart_of
-from vaescope.studies.context import PAPER
 from vaescope.studies.pages.figure_areas import draw_histograms, draw_matrix, draw_pictures, with_grey_images
 from vaescope.studies.pages.figure_layout import STYLE, empty_figure
 from vaescope.studies.pages.figure_lines import draw_lines
 from vaescope.studies.pages.groups import Row, axis_titles, can_be_drawn, full_sentence, group_name, grouped
 from vaescope.studies.pages.published_marks import published_points
 from vaescope.studies.results import JsonTable
+from vaescope.studies.settings import PAPER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

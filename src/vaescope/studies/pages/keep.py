@@ -14,10 +14,10 @@ from typing import Any
 from vaescope.errors import VaescopeError
 from vaescope.files import write_text
 from vaescope.studies import kept
-from vaescope.studies.context import StudySettings
 from vaescope.studies.pages.refresh import read_all
 from vaescope.studies.results import JsonTable
 from vaescope.studies.running import STUDIES, plan_pieces
+from vaescope.studies.settings import StudySettings
 from vaescope.terminal import print_line, printable
 
 

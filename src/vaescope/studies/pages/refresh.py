@@ -8,11 +8,11 @@ from typing import Any
 
 from vaescope.checks import without_infinities
 from vaescope.errors import ConfigurationError
-from vaescope.studies.context import StudySettings
 from vaescope.studies.numbers import VALUES
 from vaescope.studies.published import published_cells
 from vaescope.studies.results import JsonTable
 from vaescope.studies.running import STUDIES
+from vaescope.studies.settings import StudySettings
 from vaescope.studies.study import Cell, Findings, Reproduction, Study
 
 NEEDED = (

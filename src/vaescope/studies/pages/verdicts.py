@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from vaescope.studies.claims import FAILS, UNTESTED, tally
-from vaescope.studies.context import PAPER
 from vaescope.studies.kept import command_in_full, cost_of
 from vaescope.studies.results import JsonTable
+from vaescope.studies.settings import PAPER
 
 CUT = re.compile(r"\(of the training (.*)\)")
 DOCUMENTS = {
