@@ -227,6 +227,12 @@ def test_long_tables_are_folded_and_shortened(tmp_path: Path) -> None:
     assert "| 120 |" not in text
 
 
+def test_the_readme_counts_the_claims_as_the_index_does() -> None:
+    counts = (DOCS / "README.md").read_text(encoding="utf-8").split("\n\n")[1].split(". ")[0]
+    readme = " ".join((DOCS.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    assert f"Of {counts}." in readme
+
+
 def test_the_index_has_a_line_for_each_claim_and_a_summary(tmp_path: Path) -> None:
     one = kept(tmp_path)
     names = ["some-figure10", "some-figure2", "rolinek-table9"]
