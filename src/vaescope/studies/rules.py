@@ -6,7 +6,7 @@ A comparison of two means counts as a difference where it exceeds two standard e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -34,6 +34,17 @@ from vaescope.studies.numbers import (
 from vaescope.studies.results import JsonTable
 
 Rows = Sequence[JsonTable]
+Compare = Callable[[JsonTable, JsonTable], tuple[bool, str]]
+
+
+def _pair_checks(rows: Rows, one: Where, other: Where, by: Sequence[str], compare: Compare) -> list[Check]:
+    """A check for each pair of rows; `compare` says whether it holds, and its numbers in words."""
+    found = pairs(rows, one, other, by)
+    checks = []
+    for pair in found:
+        holds, said = compare(*pair)
+        checks.append(Check(float(holds), sentence(name_of_pair(pair, by, rows, found), said)))
+    return checks
 
 
 @dataclass(frozen=True)
@@ -117,16 +128,14 @@ class Larger:
 
     def checks(self, rows: Rows) -> list[Check]:
         """A check for each pair."""
+        return _pair_checks(rows, self.one, self.than, self.by, self._compare)
+
+    def _compare(self, one: JsonTable, other: JsonTable) -> tuple[bool, str]:
+        mine, bound = ours(one), ours(other).times(self.ratio)
+        holds = mine.is_above(bound)
+        words = "is above" if holds else "is not clearly above" if mine.value > bound.value else "is not above"
         times = "" if self.ratio == 1 else f"{self.ratio:g} times "
-        found = pairs(rows, self.one, self.than, self.by)
-        checks = []
-        for one, other in found:
-            mine, bound = ours(one), ours(other).times(self.ratio)
-            holds = mine.is_above(bound)
-            words = "is above" if holds else "is not clearly above" if mine.value > bound.value else "is not above"
-            said = f"{mean_and_subject(one, other)} {words} {times}{mean_and_subject(other, one)}"
-            checks.append(Check(float(holds), sentence(name_of_pair((one, other), self.by, rows, found), said)))
-        return checks
+        return holds, f"{mean_and_subject(one, other)} {words} {times}{mean_and_subject(other, one)}"
 
 
 @dataclass(frozen=True)
@@ -141,14 +150,12 @@ class Alike:
 
     def checks(self, rows: Rows) -> list[Check]:
         """A check for each pair."""
-        found = pairs(rows, self.one, self.other, self.by)
-        checks = []
-        for one, other in found:
-            largest = max(abs(one["ours"]), abs(other["ours"]))
-            holds = abs(one["ours"] - other["ours"]) <= max(self.within, self.about * largest)
-            said = f"{mean_and_subject(one, other)} and {mean_and_subject(other, one)}"
-            checks.append(Check(float(holds), sentence(name_of_pair((one, other), self.by, rows, found), said)))
-        return checks
+        return _pair_checks(rows, self.one, self.other, self.by, self._compare)
+
+    def _compare(self, one: JsonTable, other: JsonTable) -> tuple[bool, str]:
+        largest = max(abs(one["ours"]), abs(other["ours"]))
+        holds = abs(one["ours"] - other["ours"]) <= max(self.within, self.about * largest)
+        return holds, f"{mean_and_subject(one, other)} and {mean_and_subject(other, one)}"
 
 
 @dataclass(frozen=True)
@@ -188,14 +195,12 @@ class AddsUp:
 
     def checks(self, rows: Rows) -> list[Check]:
         """A check for each pair."""
-        found = pairs(rows, self.one, self.other, self.by)
-        checks = []
-        for one, other in found:
-            expected = self.total - other["ours"]
-            holds = abs(one["ours"] - expected) <= self.within
-            said = f"{mean_text(one)} where {plain_number(expected)} is expected"
-            checks.append(Check(float(holds), sentence(name_of_pair((one, other), self.by, rows, found), said)))
-        return checks
+        return _pair_checks(rows, self.one, self.other, self.by, self._compare)
+
+    def _compare(self, one: JsonTable, other: JsonTable) -> tuple[bool, str]:
+        expected = self.total - other["ours"]
+        holds = abs(one["ours"] - expected) <= self.within
+        return holds, f"{mean_text(one)} where {plain_number(expected)} is expected"
 
 
 @dataclass(frozen=True)
