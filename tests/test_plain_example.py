@@ -21,7 +21,7 @@ def test_the_example_prints_which_latents_the_model_uses_and_writes_its_report(
     left = runpy.run_path(str(EXAMPLE), run_name="__main__")
     out = capsys.readouterr().out
     active, of, passive = map(
-        int, re.match(r"(\d+) of (\d+) latents are active, \d+ mixed, (\d+) passive", out).groups()
+        int, re.match(r"(\d+) of (\d+) latents are active, \d+ mixed, and (\d+) passive", out).groups()
     )
     assert of == 12
     assert active > 1

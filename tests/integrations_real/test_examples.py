@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-TYPES = re.compile(r"(\d+) of (\d+) latents are active, (\d+) mixed, (\d+) passive")
+TYPES = re.compile(r"(\d+) of (\d+) latents are active, (\d+) mixed, and (\d+) passive")
 
 # The number of latents of each types line, and what else a user sees.
 EXPECTED: dict[str, tuple[list[int], tuple[str, ...]]] = {

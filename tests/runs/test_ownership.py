@@ -147,7 +147,7 @@ from vaescope.runs.folders import remove_finished_ensembles
 from vaescope.runs.rows import read_rows
 folder, identity, cases = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 vs.Run.open(folder / identity).model  # loads all that is needed
-vs.runs.table(folder)
+vs.runs.table(folder), vs.Store(folder)
 warnings.simplefilter("always")
 user, printed = os.geteuid(), {}
 for name, (call, refused) in cases.items():
