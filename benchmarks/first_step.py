@@ -23,7 +23,7 @@ from pathlib import Path
 
 from recorded import Row, add_json, machine, save
 
-NET_LATENTS, BATCH, CHUNK, ROUNDS = 10, 64, 50, 5
+NET_LATENTS, BATCH, ROUNDS = 10, 64, 5
 
 
 def synchronise(device: str) -> None:
@@ -51,7 +51,7 @@ def step_times(options: argparse.Namespace, members: int, compiled: bool) -> Row
     from vaescope.training import Member, Plan, Trainer
 
     data = open_dataset(options.data)
-    plan = Plan(10**9, BATCH, precision=options.precision, log_every=CHUNK, evaluate_every=CHUNK, monitor_every=0)
+    plan = Plan(10**9, BATCH, precision=options.precision, log_every=options.chunk, evaluate_every=options.chunk, monitor_every=0)
     began = time.perf_counter()
     every = [Member(NET_LATENTS, seed=seed) for seed in range(members)]
     trainer = Trainer(Architecture(net=options.net), every, plan, data, None, options.device, compile=compiled)
@@ -66,7 +66,7 @@ def step_times(options: argparse.Namespace, members: int, compiled: bool) -> Row
         began = time.perf_counter()
         trainer.advance()
         synchronise(options.device)
-        times.append((time.perf_counter() - began) / CHUNK / members * 1e3)
+        times.append((time.perf_counter() - began) / options.chunk / members * 1e3)
     row = {"import and device": started, "trainer": prepared, "first step": first}
     return {**row, "ready": prepared + first, "milliseconds per model-step": statistics.median(times)}
 
@@ -158,6 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--members", type=int, nargs="+", help="default: 1, 8 and 32 on a GPU, 1 on a CPU")
     parser.add_argument("--steps", type=int, help="steps of vs.fit; default: 5000 on a GPU, 200 on a CPU")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--chunk", type=int, default=50, help="steps of a round; default: 50")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     add_json(parser)
     options = parser.parse_args(arguments)

@@ -24,7 +24,7 @@ def found(script: str, *words: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_programs_a_whole_fit_and_the_plain_loop_are_timed(tmp_path: Path) -> None:
-    words = "--device cpu --net mlp --members 2 --steps 3 --rounds 1".split()  # noqa: SIM905
+    words = "--device cpu --net mlp --members 2 --steps 3 --rounds 1 --chunk 2".split()  # noqa: SIM905
     programs, fits = found("first_step", *words, folder=tmp_path)["tables"].values()
     assert [(row["members"], row["program"]) for row in programs] == [(2, "captured")]
     assert all(row["ready"] > 0 and row["milliseconds per model-step"] > 0 for row in programs)
