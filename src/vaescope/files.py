@@ -15,6 +15,7 @@ from vaescope.errors import WriteError
 
 # Opening a redirected stream by these names would overwrite it from the start.
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
+PAGE_ENDINGS = ("", ".html", ".htm")  # no ending: streams, and names without one
 PART_SUFFIX = ".part"  # of temporary files
 KEPT_NAME = 40  # characters of a file's name in the name of its temporary file, to limit its length
 
@@ -72,6 +73,12 @@ def check_writable(path: Path) -> None:
             temporary = temporary_sibling(_target(path))
             temporary.open("xb").close()
             temporary.unlink()
+
+
+def check_page(path: Path) -> None:
+    """Raise an error if the ending of a page's name promises another format than HTML."""
+    if path.suffix.lower() not in PAGE_ENDINGS:
+        raise WriteError(f"{str(path)!r} must end in .html: pages are written as HTML. Change its ending.")
 
 
 def write_error(path: Path, error: OSError) -> WriteError:

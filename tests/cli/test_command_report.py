@@ -62,6 +62,9 @@ def test_a_file_of_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["nowhere"], "'nowhere'"),
         (["nowhere", "-o", "missing/page.html"], "missing/page.html"),
         (["{run}", "--metrics", "guess"], "'guess'"),
+        (["{run}", "-o", "page.pdf"], "'page.pdf' must end in .html"),
+        (["{run}", "--runs", "nowhere", "-o", "page.PNG"], "'page.PNG' must end in .html"),
+        (["abc", "--runs", "no-folder"], "the folder no-folder does not exist"),
     ],
 )
 def test_errors_are_one_sentence(

@@ -100,7 +100,7 @@ def test_the_numbers_of_latents_in_use_are_reported(runs: list[Run]) -> None:
     used = torch.tensor([0.01, 0.01, 1.0]).expand(80, 3)
     full = Representation(mean, torch.full_like(mean, 0.01), mean)
     found = compare([full, Representation(mean * (used < 1), used, mean)])
-    assert titled(found, "Latents in use").meaning.startswith("The models use 2 to 3 latents")
+    assert titled(found, "Latents in use").meaning.startswith("The models use 2 and 3 latents")
 
 
 def test_equal_numbers_of_latents_are_checked_if_the_theorem_applies() -> None:
@@ -108,11 +108,11 @@ def test_equal_numbers_of_latents_are_checked_if_the_theorem_applies() -> None:
     polarised = torch.tensor([0.001, 0.001, 1.0]).expand(80, 3)
     same = Representation(mean * (polarised < 1), polarised, mean)
     turned = Representation(same.mean[:, [2, 0, 1]], polarised[:, [2, 0, 1]], mean)
-    card = titled(compare([same, turned]), "Equal numbers of latents")
+    card = titled(compare([same, turned]), "Agreement with theory")
     assert card.status == "good"
     assert card.rows[0]["holds"]
     other = Representation(mean, torch.tensor([0.001, 1.0, 1.0]).expand(80, 3), mean)
-    assert titled(compare([same, other]), "Equal numbers of latents").status == "not applicable"
+    assert titled(compare([same, other]), "Agreement with theory").status == "not applicable"
 
 
 def test_permuted_latents_match_and_rotated_latents_do_not() -> None:
@@ -157,7 +157,7 @@ def test_deterministic_codes_are_compared_without_the_theorem() -> None:
     mean = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
     found = compare([Representation(mean, torch.zeros_like(mean), mean)] * 2)
     assert found.matrix[0, 1] == pytest.approx(1)
-    assert titled(found, "Equal numbers of latents").status == "not applicable"
+    assert titled(found, "Agreement with theory").status == "not applicable"
 
 
 def test_runs_on_items_of_other_shapes_are_compared_as_far_as_possible(runs: list[Run], tmp_path: Path) -> None:
@@ -226,7 +226,9 @@ def test_collapsed_models_have_nothing_to_compare() -> None:
     ]
     assert "nothing to compare" in compare(collapsed).summary()
     found = compare({"a": active, "b": collapsed[0]})
-    assert found.summary().startswith("No: only a uses latents (2)")
+    assert found.summary().endswith("No: only a uses latents (2); the codes of b carry no information")
+    three = compare({"a": active, "b": collapsed[0], "c": collapsed[1]})
+    assert three.summary().endswith("; the codes of the other models carry no information")
 
 
 def test_passive_latents_are_not_matched() -> None:
@@ -252,7 +254,7 @@ def test_losses_of_other_objectives_are_left_out(tmp_path: Path) -> None:
     assert found.names == ("beta 1", "beta 4")
     assert not found.losses_comparable
     assert all("test_loss" not in row and row["test_reconstruction"] > 0 for row in found.rows())
-    assert "losses do not measure the same" in titled(found, "What differs").advice
+    assert "losses are not comparable" in titled(found, "What differs").advice
     assert "beta" in titled(found, "What differs").meaning
 
 

@@ -72,7 +72,7 @@ SAID = {
     "constant codes": "are equal for all items",
     "other items": "encode different items",
     "equal numbers": "they agree for",
-    "losses differ": "the losses do not measure the same",
+    "losses differ": "the losses are not comparable",
 }
 
 

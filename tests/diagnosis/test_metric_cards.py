@@ -182,7 +182,7 @@ def test_a_latent_whose_rate_is_too_small_encodes_nothing_although_its_mean_pred
     assert found.rows()[2]["encodes"] == "latent 2 encodes no factor"
     importance = titled(found, "Importance")
     first, second = found.meaning.factors
-    strong, _, weak = importance.meaning.partition("By their means only")
+    strong, _, weak = importance.meaning.partition("From means only")
     assert f"{second}: 0 (" in strong
     assert f"{first}: 2 (" in weak
     assert [claim.latents for claim in importance.claims] == [(0,)]

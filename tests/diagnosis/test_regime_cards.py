@@ -171,10 +171,16 @@ def test_the_collapse_card_says_which_latents_since_when_and_why() -> None:
     assert [row["passive_since"] for row in one.rows] == [None, 300, 200, 100]
 
 
+def test_good_reconstructions_without_collapsed_latents_suggest_fewer_latents() -> None:
+    for kinds, them in (("aap", "it"), ("app", "them")):
+        one = collapse_card(facts_of(kinds, reconstruction=reconstruction(0.9)))
+        assert one.advice == f"Reconstructions are good without {them}: the model needs fewer latents."
+
+
 def test_the_card_of_total_collapse_has_its_step_and_does_not_advise_fewer_latents() -> None:
     settled = Course(LEVEL)
     one = collapse_card(facts_of("pp", probes("aa", "pp"), strengths="beta 20", course=settled))
-    assert one.meaning.startswith("All 2 latents equal the prior, since step 200")
+    assert one.meaning.startswith("All 2 latents equal the prior (since step 200)")
     assert "(beta 20)" in one.meaning
     assert "fewer" not in one.advice
 

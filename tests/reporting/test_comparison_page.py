@@ -89,3 +89,11 @@ def test_names_from_users_are_escaped(tmp_path: Path) -> None:
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     assert "<b>one" not in body
     assert "&lt;b&gt;one.npz" in body
+
+
+def test_a_rate_near_zero_has_no_digits(tmp_path: Path) -> None:
+    mean = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    prior = vs.Representation(torch.zeros(60, 2), torch.ones(60, 2), mean)
+    page = written([vs.Representation(mean, torch.full_like(mean, 0.01), mean), prior, prior], tmp_path)
+    assert page.count("below 0.001") == 2
+    assert "e-" not in "".join(re.findall(r"<td>[^<]*</td>", page))

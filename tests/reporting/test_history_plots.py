@@ -168,7 +168,8 @@ def test_one_probe_and_the_final_diagnosis_make_a_line() -> None:
 
 
 def test_the_sentence_says_whether_counts_are_still_changing() -> None:
-    assert "still changing at the last probe" in drawn(types_over_training_plot(ROWS[:-1])).sentence
+    moving = drawn(types_over_training_plot(ROWS[:-1])).sentence
+    assert "the numbers of active and passive latents still changed at the last probe" in moving
     assert "the counts never changed" in drawn(types_over_training_plot(ROWS[:-2])).sentence
 
 

@@ -181,7 +181,7 @@ def test_several_runs_are_compared_with_intervals(tmp_path: Path) -> None:
     runs = vs.fit_many("digits", members, vs.FitOptions(net=NET, steps=20, runs=tmp_path))
     found = words(vs.report(runs, tmp_path / "report.html"))
     assert "the 6 models encode" in found
-    assert "Did they learn the same?" in found
+    assert "Did the models learn the same thing?" in found
     assert "beta 1 · seed 0" in found
     assert "Over seeds" in found
     assert all(run.id in found for run in runs)

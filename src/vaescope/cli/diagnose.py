@@ -168,7 +168,7 @@ def compare(
     from vaescope.diagnosis import compare as compare_subjects
 
     options.use_factory(model, subjects, runs)
-    check_file(plot)
+    check_file(plot, page=True)
     found = compare_subjects(
         subjects,
         opened.open_given(data),
@@ -232,7 +232,7 @@ def report(
     from vaescope.reporting import report as write_report
 
     options.use_factory(model, subjects, runs)
-    check_file(output)
+    check_file(output, page=True)
     path = write_report(
         subjects if len(subjects) > 1 else subjects[0],
         output,

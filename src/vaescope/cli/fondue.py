@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BAR_WIDTH = 40  # characters
 GAP_HELP = (
     f'Criterion for "too many latents": {choices("gap")} information (FONDUE_IB) cuts the data into blocks that are '
-    "spread over it; the larger numbers of the thesis need sorted blocks: --set gap.cut=sorted."
+    "spread over it; for the larger numbers of the thesis, use sorted blocks: --set gap.cut=sorted."
 )
 
 
@@ -68,7 +68,8 @@ def fondue(
     """Find how many latents a VAE needs for these data, without training any model to the end (FONDUE).
 
     Models of several sizes train for a few epochs; the answer is the largest size whose latents all stay in use.
-    Reuses finished searches and resumes interrupted ones. Autoencoders have no posterior variance and no gap.
+    Reuses finished searches and resumes interrupted ones.
+    Autoencoders have no gap: search with a VAE; its answer holds for autoencoders too.
     """
     from vaescope.data.sources import flags_of
     from vaescope.progress import announce
@@ -82,7 +83,7 @@ def fondue(
     if check and over != "latents":
         raise ConfigurationError(f"--check needs --over latents, got --over {over}.")
     training.refuse("tracker", "fondue")
-    check_file(plot)
+    check_file(plot, page=True)
     opened = opening.open(data, training.tables["data"])
     found = find(
         opened,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vaescope.checks import without_infinities
-from vaescope.files import check_writable, write_text
+from vaescope.files import check_page, check_writable, write_text
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.runs.type_counts import FINAL, MEASUREMENT, PROBE, TYPES_FROM, TYPES_ITEMS
 from vaescope.tables import columns_of, csv_text, text
@@ -263,8 +263,10 @@ def runs_option(folder: str) -> str:
     return "" if folder == DEFAULT_FOLDER else f" --runs {shlex.quote(folder)}"
 
 
-def check_file(path: str | None) -> None:
-    """Raise an error if a requested file cannot be written."""
+def check_file(path: str | None, *, page: bool = False) -> None:
+    """Raise an error if a requested file cannot be written, or if a page would have the ending of another format."""
+    if path is not None and page:
+        check_page(Path(path))
     if path is not None:
         check_writable(Path(path))
 

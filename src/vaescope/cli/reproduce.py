@@ -169,7 +169,7 @@ def _print_list(json: bool) -> None:
         return
     names = ("name", "state", "h200_minutes", "verdicts", "source", "question")
     print_rows(shown, names, first=names, more="`--list --json` has all columns")
-    print_line("h200_minutes: the whole study as published on one H200, at the measured time of a step.")
+    print_line("h200_minutes: estimated time to train the whole study as published, on one H200.")
 
 
 def _shares(given: list[str]) -> float | dict[str, float]:

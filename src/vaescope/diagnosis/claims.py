@@ -46,7 +46,7 @@ ClaimKind = Literal[
     "constant codes",  # the codes of this model are equal for all items
     "other items",  # these two models encode different items
     "equal numbers",  # these two models must and do have as many active and passive latents
-    "losses differ",  # the losses of these models do not measure the same
+    "losses differ",  # the losses of these models are not comparable
 ]
 ALMOST_NO_INFORMATION = 1.0  # nats; codes of latents that all equal the prior carry less
 

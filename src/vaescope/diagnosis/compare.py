@@ -122,7 +122,9 @@ class Comparison(NotebookResult):
             return "No model uses a latent: the codes carry no information, so there is nothing to compare", usage
         if self.table and len(informative) == 1:
             (name, count), *_ = informative
-            return f"No: only {name} uses latents ({count}), and the other codes carry no information", usage
+            empty = [other for other in counts if other != name]
+            rest = empty[0] if len(empty) == 1 else "the other models"
+            return f"No: only {name} uses latents ({count}); the codes of {rest} carry no information", usage
         others = np.where(np.eye(len(self.names), dtype=bool), np.nan, self.matrix)
         comparable = np.asarray((~np.isnan(others)).any(1))
         places = np.flatnonzero(comparable)

@@ -71,7 +71,7 @@ def settings_card(names: Sequence[str], settings: Sequence[Settings], comparable
     meaning = f"The runs differ in {which}."
     if comparable:
         return Card(title, NOTE, meaning, "", rows)
-    advice = "Compare rate and distortion; the losses do not measure the same."
+    advice = "Compare rate and distortion; the losses are not comparable."
     return Card(title, NOTE, meaning, advice, rows, (Claim("losses differ", models=tuple(names)),))
 
 
@@ -83,7 +83,8 @@ def usage_card(names: Sequence[str], types: Sequence[VariableTypes]) -> Card:
     rows = [{"name": name, "used": count, **one.counts} for name, count, one in zip(names, used, types, strict=True)]
     meaning, advice = f"All models use {used[0]} latents.", ""
     if len(set(used)) > 1:
-        meaning = f"The models use {min(used)} to {max(used)} latents; a model that uses fewer encodes less."
+        span = f"{min(used)} {'and' if len(used) == 2 else 'to'} {max(used)}"
+        meaning = f"The models use {span} latents, which limits how similar their codes can be."
         advice = "Compare models that use the same number of latents."
     return Card("Latents in use", NOTE, meaning, advice, rows, claims)
 
@@ -114,8 +115,8 @@ def matching_card(names: Sequence[str], matchings: Matchings, ranking: Score | N
     if not words:
         return Card(title, NOT_APPLICABLE, "No model uses a latent, so there is nothing to match.", "", rows)
     rows += [] if ranking is None else [{"one": name, "udr": ranking.parts[name]} for name in names]
-    udr_words = "" if ranking is None else f"; UDR {ranking.score:.2f}, 1 is one-to-one"
-    meaning = f"{words} (one-to-one, absolute correlation of at least {MIN_MATCH:g}{udr_words})."
+    udr_words = "" if ranking is None else f" UDR: {ranking.score:.2f} (1 = one-to-one)."
+    meaning = f"{words} (one-to-one, with an absolute correlation of at least {MIN_MATCH:g}).{udr_words}"
     return Card(title, NOTE, meaning, "", rows, matched_claims(names, matchings))
 
 
@@ -171,7 +172,7 @@ def items_card(names: Sequence[str], items: Sequence[str], foreign: Sequence[str
 
 def theory_card(names: Sequence[str], codes: Sequence[Representation], types: Sequence[VariableTypes]) -> Card:
     """Whether models with similar variances have equal numbers of active and passive latents, as they must."""
-    title, rows = "Equal numbers of latents", []
+    title, rows = "Agreement with theory", []
     # The theorems do not cover deterministic codes.
     random = [place for place, one in enumerate(codes) if bool((one.variance > 0).any(1).all())]
     for i, j in combinations(random, 2):

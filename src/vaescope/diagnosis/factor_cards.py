@@ -95,7 +95,7 @@ def importance_card(score: Score, found: Meaning) -> Card:
     if unable:
         weak = ", ".join(shares[name] for name in shares if name in unable)
         meaning += (
-            f" By their means only, as their rates are too small for their samples to encode the factor: {weak}; see "
-            f"the card {MEANS_VS_SAMPLES!r}."
+            f" From means only: {weak}; the rate of such a latent is too small for its samples to encode the factor, "
+            f"see the card {MEANS_VS_SAMPLES!r}."
         )
     return Card("Importance", NOTE, meaning.strip(), "", rows, claims)

@@ -41,7 +41,7 @@ def types_card(facts: Facts) -> Card:
     types, title = facts.types, "Variable types"
     if facts.deterministic:
         return Card(title, NOT_APPLICABLE, "Codes with zero variance have no types.", "", types.rows())
-    determined = f"the data determine {max(types.well_determined, 0.0):.1f} (sum of 1 - variance; MacKay, 1992)"
+    determined = f"the data determine {max(types.well_determined, 0.0):.1f} latents (sum of 1 - variance; MacKay, 1992)"
     unit = "positions" if facts.spatial else "items"
     meaning = f"{types.summary()}, over {facts.items:,} {unit}; {determined}."
     claims = [Claim("passive", types.passive), Claim("types", number=facts.items)]
@@ -103,7 +103,8 @@ def collapse_card(facts: Facts) -> Card:
     if facts.is_poor:
         return Card(title, WARNING, f"{what}.", weaker, rows, tuple(claims))
     if facts.explained is not None and facts.explained >= GOOD_EXPLAINED:
-        advice = "Reconstructions are good without them: the model needs fewer latents."
+        them = "it" if len(collapsed) == 1 else "them"
+        advice = f"Reconstructions are good without {them}: the model needs fewer latents."
         return Card(title, NOTE, f"{what}.", advice, rows, (*claims, Claim("fewer latents")))
     conditional = f"If reconstructions are good, use fewer latents; if they are poor, {WEAKER_KL}."
     status: Status = WARNING if len(collapsed) > MOST_LATENTS * latents else NOTE
@@ -139,7 +140,7 @@ def mean_and_sampled_card(found: MeanAndSampled | None, facts: Facts) -> Card:
     meaning = f"The total correlation of the latents is {_nats(mean)} in the means and {_nats(sampled)} in the samples."
     if not facts.types.passive:
         return Card(title, GOOD, meaning, "", found.rows())
-    advice = f"{PREDICTABLE_MEANS} Leave passive latents out when you measure dependence on the means."
+    advice = f"{PREDICTABLE_MEANS} When you measure dependence between means, leave passive latents out."
     return Card(title, NOTE, meaning, advice, found.rows())
 
 
@@ -251,7 +252,7 @@ def _s(latents: Sequence[int]) -> str:
 def _since(steps: Sequence[int]) -> str:
     if not steps:
         return ""
-    return f", since step {steps[0]}" if len(steps) == 1 else f", since steps {steps[0]} to {steps[-1]}"
+    return f" (since step {steps[0]})" if len(steps) == 1 else f" (since steps {steps[0]} to {steps[-1]})"
 
 
 def _nats(value: float) -> str:

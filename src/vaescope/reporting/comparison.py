@@ -30,7 +30,8 @@ from vaescope.tables import table, text
 # Columns that are results of a run rather than settings.
 RESULTS = ("active", "mixed", "passive", "rate", "test_loss", "test_reconstruction")
 WITHOUT_LOSS = tuple(name for name in RESULTS if name != LOSS)
-EMBEDDED = "It contains items of the data and what the models decode; make it without them by `images=False`."
+SMALL_RATE = 0.001  # nats; smaller rates are shown as below it
+EMBEDDED = "It contains items of the data and what the models decode; use `images=False` to leave them out."
 SPLITS = ("train_", "test_")  # prefixes of other columns of results
 IDENTITY = ("name", "id", "seed", "status", "step", "rate_low", "rate_high")
 # Columns of a row that the table of models shows, and results.
@@ -68,7 +69,7 @@ def comparison_page(found: Comparison, loaded: Sequence[Subject], *, images: boo
     parts.append(("plots", "Plots", page.plots([plot for plot in _plots(found, loaded, rows, decoded) if plot])))
     return page.page(
         f"{len(found.names)} models compared",
-        element("h1", "Did they learn the same?"),
+        element("h1", "Did the models learn the same thing?"),
         element("p", f"{found.summary()}.", class_="verdict"),
         parts=parts,
         missing=reasons,
@@ -105,8 +106,7 @@ def models_table(found: Comparison, loaded: Sequence[Subject], decoded: DecodedM
     ]
     body = []
     for place, (one, row) in enumerate(zip(loaded, found.rows(), strict=True)):
-        rate = "{:.4g} ({:.4g} to {:.4g})".format(*(row[name] for name in ("rate", "rate_low", "rate_high")))
-        cells = [row["latents"], *(row[kind] for kind in VARIABLE_TYPES), rate]
+        cells = [row["latents"], *(row[kind] for kind in VARIABLE_TYPES), _rate_words(row)]
         if decoded:
             error = decoded[place].error if place in decoded else None
             cells.append("" if error is None else f"{error:.3g}")
@@ -116,7 +116,7 @@ def models_table(found: Comparison, loaded: Sequence[Subject], decoded: DecodedM
         "div",
         element(
             "table",
-            element("caption", "The rate has a 95% interval over the encoded items"),
+            element("caption", "Rates are means over the encoded items, with 95% intervals."),
             element("thead", element("tr", *[element("th", name, scope="col") for name in columns])),
             element("tbody", *body),
             class_="plain models",
@@ -126,6 +126,12 @@ def models_table(found: Comparison, loaded: Sequence[Subject], decoded: DecodedM
         role="region",
         aria_label="Models",
     )
+
+
+def _rate_words(row: Row) -> str:
+    """The rate with its interval; rates near zero without their digits."""
+    rate, low, high = (float(str(row[name])) for name in ("rate", "rate_low", "rate_high"))
+    return f"below {SMALL_RATE}" if high < SMALL_RATE else f"{rate:.4g} ({low:.4g} to {high:.4g})"
 
 
 def _details(one: Subject, row: Row) -> Markup:

@@ -84,7 +84,7 @@ def side_by_side(loaded: Sequence[Subject], decoded: DecodedModels) -> Markup:
     measured = max((len(one.measured.errors) for one in decoded.values() if one.measured is not None), default=0)
     words = f"The same {len(first.items)} items, each reconstructed from its mean code."
     if measured:
-        words += f" Errors are those of {measured} items."
+        words += f" Errors are averages over {measured} items."
     notes = {found.shown.range_words for found in decoded.values()} | {drawn_note(shape)}
     return join(
         element("p", " ".join([words, *sorted(filter(None, notes))]), class_="quiet"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from vaescope.metrics.mutual_information import listed
 from vaescope.numerics.variable_type_names import VARIABLE_TYPES
 from vaescope.regime import VariableTypes
 from vaescope.reporting.downsample import (
@@ -223,11 +224,13 @@ def _types_sentence(probes: Sequence[_TypePoint], final: VariableTypes | None) -
     if probes:
         parts.append(f"Probe at step {probes[0].step}: {probes[0].words}")
     if len(probes) > 1:
-        changed = [after for before, after in pairwise(probes) if before.counts != after.counts]
+        changed = [(before, after) for before, after in pairwise(probes) if before.counts != after.counts]
         state = "the counts never changed"
         if changed:
-            moving = changed[-1] is probes[-1]
-            state = "still changing at the last probe" if moving else f"unchanged since step {changed[-1].step}"
+            before, after = changed[-1]
+            moved = listed([kind for kind, count in before.by_type.items() if count != after.by_type[kind]])
+            last = f"the numbers of {moved} latents still changed at the last probe"
+            state = last if after is probes[-1] else f"unchanged since step {after.step}"
         parts.append(f"Probe at step {probes[-1].step}: {probes[-1].words}; {state}")
     if final is not None:
         end = _TypePoint(0, FINAL, _counts(final.counts))

@@ -167,7 +167,7 @@ def _spread(codes: Representation, types: VariableTypes) -> str:
         variance = float(codes.variance[:, latents].double().mean())
         count = plural(len(latents), f"{kind} latent")
         parts.append(f"{count}: standard deviation of the means {deviation:.2g}, variance {variance:.2g}")
-    return f"Averages over {len(codes)} codes. {'; '.join(parts)}."
+    return f"Averages over {len(codes):,} codes. {'; '.join(parts)}."
 
 
 def _names(latents: Sequence[int]) -> str:

@@ -17,6 +17,7 @@ from vaescope.diagnosis.headline import Headline
 from vaescope.diagnosis.subject import Subject, load_subjects
 from vaescope.encoding import WrappedModel, traversals
 from vaescope.errors import ConfigurationError
+from vaescope.files import check_page
 from vaescope.markup import Markup, element, join, prose
 from vaescope.numerics.polarised import ALPHA
 from vaescope.progress import progress_bar
@@ -71,7 +72,7 @@ def report(
 
     Args:
         subject: A model in any form that `diagnose` accepts; a list of several models is compared.
-        path: The file to write.
+        path: The .html file to write.
         data: The items to encode; default: the data that the run was trained on.
         metrics: Names from `vaescope.metrics.METRICS`, or 'all'; default: MIG and DCI if the data have factors.
         alpha: The threshold of the variable types.
@@ -85,6 +86,7 @@ def report(
     Returns:
         The path of the file.
     """
+    check_page(Path(path))
     subjects = list(subject) if isinstance(subject, list) else [subject]
     if not subjects:
         raise ConfigurationError("report needs a run or codes, got an empty list. Pass at least one.")
@@ -211,7 +213,7 @@ def embedded_words(with_items: bool) -> str:
     """What the page contains of the data, for readers who share it."""
     if not with_items:
         return "It contains no items of the data and no decoder."
-    return "It contains items of the data and what the model decodes; make it without them by `images=False`."
+    return "It contains items of the data and what the model decodes; use `images=False` to leave them out."
 
 
 def _decoding(subject: Subject, rows: Sequence[LatentRow], decoded: Reconstructions, seed: int) -> Markup:

@@ -93,6 +93,8 @@ class Store:
             where = "" if self.folder == Path(DEFAULT_FOLDER) else f" --runs {shlex.quote(str(self.folder))}"
             list_runs = f"vaescope runs{where}"
             what = f"{len(found)} runs in {self.folder} start" if found else f"No run in {self.folder} starts"
+            if not self.folder.is_dir():
+                raise RunError(f"{what} with {identity!r}: the folder {self.folder} does not exist. Correct the path.")
             raise RunError(f"{what} with {identity!r}{f': {names}' if names else ''}. See `{list_runs}` for the list.")
         return found[0]
 
