@@ -51,7 +51,14 @@ def step_times(options: argparse.Namespace, members: int, compiled: bool) -> Row
     from vaescope.training import Member, Plan, Trainer
 
     data = open_dataset(options.data)
-    plan = Plan(10**9, BATCH, precision=options.precision, log_every=options.chunk, evaluate_every=options.chunk, monitor_every=0)
+    plan = Plan(
+        10**9,
+        BATCH,
+        precision=options.precision,
+        log_every=options.chunk,
+        evaluate_every=options.chunk,
+        monitor_every=0,
+    )
     began = time.perf_counter()
     every = [Member(NET_LATENTS, seed=seed) for seed in range(members)]
     trainer = Trainer(Architecture(net=options.net), every, plan, data, None, options.device, compile=compiled)

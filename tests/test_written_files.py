@@ -21,7 +21,7 @@ import torch
 from vaescope.cli.output import write_csv
 from vaescope.codes import Representation
 from vaescope.errors import WriteError
-from vaescope.files import check_writable, open_output, write_atomically, write_error, write_text
+from vaescope.files import check_page, check_writable, open_output, write_atomically, write_error, write_text
 from vaescope.reporting.page import write_page
 from vaescope.runs.queries import write_parquet
 from vaescope.training.checkpoint import save_tensors
@@ -316,3 +316,10 @@ def test_the_longest_file_name_that_the_system_allows_can_be_written(tmp_path: P
 def test_text_that_utf8_cannot_encode_is_escaped(tmp_path: Path) -> None:
     write_page(tmp_path / "file", os.fsdecode(b"caf\xe9 \xc3\xa9"))
     assert (tmp_path / "file").read_text(encoding="utf-8") == "caf\\udce9 é"
+
+
+@pytest.mark.parametrize("name", ["page.html", "PAGE.HTM", "page", "beta-0.5"])
+def test_a_page_may_have_any_name_that_promises_no_other_format(name: str) -> None:
+    check_page(Path(name))
+    with pytest.raises(WriteError, match=r"must end in \.html"):
+        check_page(Path(f"{name}.pdf"))

@@ -15,7 +15,7 @@ from vaescope.errors import WriteError
 
 # Opening a redirected stream by these names would overwrite it from the start.
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-PAGE_ENDINGS = ("", ".html", ".htm")  # no ending: streams, and names without one
+PAGE_ENDINGS = (".html", ".htm")
 PART_SUFFIX = ".part"  # of temporary files
 KEPT_NAME = 40  # characters of a file's name in the name of its temporary file, to limit its length
 
@@ -76,8 +76,9 @@ def check_writable(path: Path) -> None:
 
 
 def check_page(path: Path) -> None:
-    """Raise an error if the ending of a page's name promises another format than HTML."""
-    if path.suffix.lower() not in PAGE_ENDINGS:
+    """Raise an error if a page's name ends like a file of another format; `beta-0.5` has no such ending."""
+    ending = path.suffix.lower()
+    if ending[1:].isalpha() and ending not in PAGE_ENDINGS:
         raise WriteError(f"{str(path)!r} must end in .html: pages are written as HTML. Change its ending.")
 
 

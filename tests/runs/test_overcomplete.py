@@ -35,6 +35,8 @@ latents = [2, 10]
 def test_a_model_may_have_more_latents_than_dimensions_on_request(tmp_path: Path) -> None:
     with pytest.raises(LatentError, match=r"between 1 and 3 .* got 10.*overcomplete=True"):
         vs.fit(ROWS, 10, runs=tmp_path, **SHORT)
+    with pytest.raises(LatentError, match=r"between 1 and 3 .* got 0\. Choose a number in this range\.$"):
+        vs.fit(ROWS, 0, runs=tmp_path, **SHORT)
     run = vs.fit(ROWS, 10, overcomplete=True, runs=tmp_path, **SHORT)
     opened = vs.load(run.id, tmp_path)
     assert opened.configuration.id == run.id

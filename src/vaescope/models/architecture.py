@@ -22,6 +22,7 @@ from vaescope.numerics import counter
 from vaescope.posteriors import POSTERIORS, Posterior
 from vaescope.priors import PRIORS, Prior
 from vaescope.registry import PartSpec, lookup
+from vaescope.terminal import on_command_line
 
 FLOAT_BYTES = 4
 CONSTRUCTION = "construction"  # the stream of the random numbers that constructors draw
@@ -221,9 +222,11 @@ def check_latents(latents: int, shape: tuple[int, ...], overcomplete: bool = Fal
         return
     dimensions = math.prod(shape)
     if not is_whole(latents, 1, dimensions):
+        option = "--overcomplete" if on_command_line() else "overcomplete=True"
+        advice = f", data with more dimensions, or {option}" if is_whole(latents, 1) else ""
         raise LatentError(
             f"latents must be a whole number between 1 and {dimensions} (the data have {dimensions} dimensions), "
-            f"got {latents!r}. Choose a number in this range, data with more dimensions, or overcomplete=True."
+            f"got {latents!r}. Choose a number in this range{advice}."
         )
 
 
