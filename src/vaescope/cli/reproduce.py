@@ -22,7 +22,9 @@ from vaescope.registry import lookup
 from vaescope.terminal import print_line
 
 if TYPE_CHECKING:
-    from vaescope.studies import Reproduction, StudyPlan
+    from collections.abc import Callable
+
+    from vaescope.studies import Reproduction, StudyPlan, StudyUnfinished
     from vaescope.studies.settings import SettingsOptions
 
 MAX_SHOWN_ROWS = 40  # on a terminal; files and --json have all
@@ -83,11 +85,11 @@ def reproduce(
 
     Reuses finished runs and results, and resumes interrupted ones.
     """
-    from vaescope.studies import STUDIES, StudySettings, StudyUnfinished, parse_share
+    from vaescope.studies import STUDIES, StudySettings, parse_share
     from vaescope.studies import plan as plan_study
     from vaescope.studies import reproduce as reproduce_study
-    from vaescope.studies.pages import make_output, write_study
-    from vaescope.studies.pages.figures import check_kind, write_figures
+    from vaescope.studies.pages import make_output
+    from vaescope.studies.pages.figures import check_kind
 
     if list_all:
         _print_list(json)
@@ -116,15 +118,34 @@ def reproduce(
         _print_plans([plan_study(name, scale, piece=piece, **chosen) for name in names], json)
         return
     make_output(output)
+    end = None if minutes is None else time.monotonic() + 60 * finite_number("minutes", minutes, above=0)
+
+    def reproduced(name: str) -> Reproduction:
+        # All studies share the time limit; it is nearly zero once used up.
+        left = None if end is None else max(1e-6, (end - time.monotonic()) / 60)
+        return reproduce_study(name, scale, minutes=left, piece=piece, **chosen)
+
+    unfinished = _write_all(names, reproduced, output, figures, json)
+    for study in unfinished:
+        print_line(f"unfinished: {study}", sys.stderr)
+    if unfinished:
+        raise typer.Exit(UNFINISHED)
+
+
+def _write_all(
+    names: list[str], reproduced: Callable[[str], Reproduction], output: str, figures: str | None, json: bool
+) -> list[StudyUnfinished]:
+    """Reproduce, write and print one study after another; returns why some are unfinished."""
+    from vaescope.studies import StudyUnfinished
+    from vaescope.studies.pages import write_study
+    from vaescope.studies.pages.figures import write_figures
+
     printed: list[dict[str, object]] = []
     unfinished: list[StudyUnfinished] = []
-    end = None if minutes is None else time.monotonic() + 60 * finite_number("minutes", minutes, above=0)
     try:
         for name in names:
-            # All studies share the time limit; it is nearly zero once used up.
-            left = None if end is None else max(1e-6, (end - time.monotonic()) / 60)
             try:
-                found = reproduce_study(name, scale, minutes=left, piece=piece, **chosen)
+                found = reproduced(name)
             except StudyUnfinished as stopped:
                 unfinished.append(stopped)
                 continue
@@ -141,10 +162,7 @@ def reproduce(
         # The results of earlier studies stay if one fails or is stopped.
         if json and printed:
             print_json(printed)
-    for study in unfinished:
-        print_line(f"unfinished: {study}", sys.stderr)
-    if unfinished:
-        raise typer.Exit(UNFINISHED)
+    return unfinished
 
 
 def _print_list(json: bool) -> None:

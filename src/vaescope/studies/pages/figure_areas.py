@@ -40,10 +40,10 @@ def draw_matrix(chart: Matrix) -> Figure:
     rows, columns = list(map(str, chart.rows)), list(map(str, chart.columns))
     numbered = max(values.shape) <= MAX_NUMBERED
     cell, upright = CELL if numbered else SMALL_CELL, max(map(len, columns)) > MAX_LEVEL_LETTERS
-    beside = LETTER * max(map(len, rows)) + BAR + AROUND
+    left = LETTER * max(map(len, rows)) + BAR + AROUND
     below = (LETTER * max(map(len, columns)) if upright else 0.2) + AROUND
-    beside, below = beside + TITLE * bool(chart.axes), below + TITLE * bool(chart.axes)
-    size = (beside + max(cell * len(columns), 1.5), below + max(cell * len(rows), 1.2))
+    left, below = left + TITLE * bool(chart.axes), below + TITLE * bool(chart.axes)
+    size = (left + max(cell * len(columns), 1.5), below + max(cell * len(rows), 1.2))
     largest = chart.largest if chart.largest is not None else float(np.nanmax(values, initial=0.0))
     figure = Figure(size)
     axes = figure.subplots()

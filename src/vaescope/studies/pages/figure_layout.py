@@ -182,8 +182,8 @@ def _have_room(known: Sequence[float], is_log: bool, inches: float) -> bool:
 def laid_out(figure: Figure, rows: int = 1) -> Figure:
     """The figure with its rows of panels moved so that nothing overlaps, below the legend.
 
-    Matplotlib finds the places of the panels in one pass; with a layout of its own, or told of the room that the
-    legend takes, it would need two or three.
+    Matplotlib finds the places of the panels in one pass. With its own layout engine, or with the room of the legend
+    given to it, it would need two or three.
     """
     from matplotlib.layout_engine import TightLayoutEngine
 

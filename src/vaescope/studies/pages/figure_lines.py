@@ -126,7 +126,7 @@ class _Panel:
             color=look.colour,
             linestyle="" if chart.kind == "points" else look.dash,
             linewidth=1 if dense else 1.4,
-            # A single line needs no marks to be told from others.
+            # A single line needs no marks that set it apart from others.
             marker="" if dense and chart.kind == "lines" and len(self.looks) == 1 else look.marker,
             markersize=3.5 if dense else 5,
             markevery=len(rows) // MARKS_OF_DENSE_LINE if dense and chart.kind == "lines" else None,
