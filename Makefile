@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(VENV)/.installed
 	$(BIN)/vaescope fondue dsprites-upright --init 10 --search interpolate --max-periods 2 --runs demo
-	$(BIN)/vaescope fit dsprites-upright --latents 12 --beta 4 --steps 3000 --batch 16 --learning-rate 1e-3 --runs demo
+	$(BIN)/vaescope fit dsprites-upright --latents 12 --beta 4 --steps 6000 --batch 16 --learning-rate 1e-3 --runs demo
 	$(BIN)/python examples/report_runs.py demo
 
 # The site with tutorials that are run, the API and a live report: open build/site/index.html. SITE=--browser checks its
