@@ -116,7 +116,7 @@ def test_a_truncated_archive_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_an_error_that_names_it() -> None:
-    with pytest.raises(DataError, match=r"nowhere\.npz"):
+    with pytest.raises(DataError, match=r"File not found: nowhere\.npz"):
         read_codes("nowhere.npz")
 
 

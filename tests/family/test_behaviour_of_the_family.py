@@ -16,7 +16,7 @@ from vaescope.training import Member, Plan, Trainer
 
 pytestmark = pytest.mark.slow
 
-SEEDS = (0,)  # others need up to 8,000 steps to leave a saddle
+SEEDS = range(2)
 
 
 def trained(architecture: Architecture, members: list[Member], data: Dataset, steps: int, batch: int = 64) -> Trainer:
@@ -38,9 +38,9 @@ def test_a_diagonal_posterior_finds_the_principal_directions_and_others_do_not()
     found, disentangled = {}, {}
     for posterior, model in kinds.items():
         architecture = Architecture(model, "affine", posterior, likelihood=Gaussian(0.5))
-        members = [Member(2, Beta(0.05), 3e-2, seed) for seed in SEEDS]
+        members = [Member(2, Beta(0.05), 1e-2, seed) for seed in SEEDS]
         # Only the diagonal posterior has somewhere to converge to.
-        trainer = trained(architecture, members, data, 2_500 if posterior == "diagonal" else 1_000)
+        trainer = trained(architecture, members, data, 8_000 if posterior == "diagonal" else 1_000)
         found[posterior] = [distance_to_orthogonality(trainer.model(place), data, items=200).score for place in SEEDS]
         codes = [encode(trainer.model(place), data).mean for place in SEEDS]
         disentangled[posterior] = fmean(neighbours(one, square, continuous=True).score for one in codes)

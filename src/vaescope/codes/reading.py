@@ -64,6 +64,8 @@ def parsing(name: object, what: str, *others: type[Exception]) -> Iterator[None]
     except VaescopeError:
         raise
     except errors as error:
+        if isinstance(error, FileNotFoundError) and error.filename:
+            raise DataError(f"File not found: {error.filename}. Check the path.") from error
         reason, advice = " ".join(str(error).split()).rstrip(".") or type(error).__name__, "Save or copy it again."
         if isinstance(error, OSError) and error.strerror and error.filename:
             reason, advice = f"{error.strerror} ({error.filename})", "Check the path and its permissions."
