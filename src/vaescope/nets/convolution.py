@@ -19,6 +19,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vaescope.nets.strided import convolve_strided, deconvolve_strided, has_kernels
+
 _library_on_gpu: ContextVar[bool] = ContextVar("library_on_gpu", default=False)
 
 
@@ -41,8 +43,10 @@ def convolve(
     height, width = x.shape[-2:]
     if height % 2 or width % 2:
         x = F.pad(x, (0, width % 2, 0, height % 2))
-    if not x.is_cuda or _library_on_gpu.get():
+    if not _by_products(x):
         return F.conv2d(x, weight, bias, stride=2, padding=weight.shape[-1] // 2 - 1)
+    if has_kernels(x):
+        return _with_bias(convolve_strided(x, weight), bias)
     return convolve_patches(x, weight, bias)
 
 
@@ -52,9 +56,20 @@ def deconvolve(
     bias: Float[Tensor, "filters"] | None,
 ) -> Float[Tensor, "batch filters double_height double_width"]:
     """Transposed convolution of stride 2 that doubles the sizes; the kernel is even."""
-    if _library_on_gpu.get() if x.is_cuda else weight.shape[1] > 1:
+    if not (_by_products(x) if x.is_cuda else weight.shape[1] == 1):
         return F.conv_transpose2d(x, weight, bias, stride=2, padding=weight.shape[-1] // 2 - 1)
+    if has_kernels(x):
+        return _with_bias(deconvolve_strided(x, weight), bias)
     return deconvolve_patches(x, weight, bias)
+
+
+def _by_products(x: Tensor) -> bool:
+    """Whether convolutions of these images are matrix products, not calls of the library."""
+    return x.is_cuda and not _library_on_gpu.get()
+
+
+def _with_bias(image: Tensor, bias: Tensor | None) -> Tensor:
+    return image if bias is None else image + bias[:, None, None]
 
 
 def convolve_patches(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -162,27 +177,46 @@ _windows: Callable[[Tensor, int, bool], Tensor] = _Windows.apply
 
 
 class Convolution(nn.Module):
-    """A layer of `convolve`."""
+    """A layer of `convolve`.
 
-    def __init__(self, channels: int, filters: int, kernel: int, bias: bool = True) -> None:
+    Attributes:
+        normalised: Whether a normalisation follows. Batched over members, these refuse images with the channels last.
+    """
+
+    def __init__(self, channels: int, filters: int, kernel: int, bias: bool = True, normalised: bool = False) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(filters, channels, kernel, kernel))
         self.bias = nn.Parameter(torch.zeros(filters)) if bias else None
+        self.normalised = normalised
 
     def forward(self, x: Tensor) -> Tensor:
-        return convolve(x, self.weight, self.bias)
+        image = convolve(x, self.weight, self.bias)
+        return image.contiguous() if self.normalised and _by_products(x) else image
 
 
 class Deconvolution(nn.Module):
-    """A layer of `deconvolve`, cropped to the size of the encoder's input at the same depth."""
+    """A layer of `deconvolve`, cropped to the size of the encoder's input at the same depth.
 
-    def __init__(self, channels: int, filters: int, kernel: int, size: tuple[int, int], bias: bool = True) -> None:
+    Attributes:
+        normalised: As for `Convolution`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        filters: int,
+        kernel: int,
+        size: tuple[int, int],
+        bias: bool = True,
+        normalised: bool = False,
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(channels, filters, kernel, kernel))
         self.bias = nn.Parameter(torch.zeros(filters)) if bias else None
-        self.size = size
+        self.size, self.normalised = size, normalised
 
     def forward(self, x: Tensor) -> Tensor:
         image = deconvolve(x, self.weight, self.bias)
+        image = image.contiguous() if self.normalised and _by_products(x) else image
         # A slice, even of everything, costs a copy in the backward pass.
         return image if image.shape[-2:] == self.size else image[..., : self.size[0], : self.size[1]]

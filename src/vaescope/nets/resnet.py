@@ -107,7 +107,7 @@ class ResNetEncoder(nn.Module):
         filters = net.filters(shape)
         stages: list[nn.Module] = []
         for channels, count in zip((shape[0], *filters), filters, strict=False):
-            stages += [Convolution(channels, count, KERNEL, net.biased)]
+            stages += [Convolution(channels, count, KERNEL, net.biased, normalised=True)]
             stages += [ResidualBlock(net, count) for _ in range(net.depth)]
         self.stages = nn.Sequential(*stages, net.normalised(filters[-1]))
         self.features = filters[-1] * math.prod(halved_sizes(shape, len(filters))[-1])
@@ -131,7 +131,8 @@ class ResNetDecoder(nn.Module):
         for place, (channels, count, size) in enumerate(zip(filters[::-1], counts, sizes[1:], strict=True)):
             last = place == len(counts) - 1
             stages += [ResidualBlock(net, channels) for _ in range(net.depth)]
-            stages += [net.normalised(channels), Deconvolution(channels, count, KERNEL, size, net.biased or last)]
+            up = Deconvolution(channels, count, KERNEL, size, net.biased or last, normalised=not last)
+            stages += [net.normalised(channels), up]
         self.stages = nn.Sequential(*stages)
 
     def forward(self, z: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch channels height width"]:
