@@ -1,9 +1,10 @@
 """Convolutions of stride 2 that halve and double images, as library calls or as products of patches.
 
 On a CPU the library's convolution is fastest, except for a deconvolution to one channel, which it pads to many. On a
-GPU, one matrix product over gathered patches is faster than the grouped convolution that results from batching over
-weights. The linear maps `patches` and `overlap_add`, each the adjoint of the other, then come before or after the
-product. They need a compiler: one model without it is faster in a block of `library_convolutions`.
+GPU, products of matrices are faster than the grouped convolution that results from batching over weights: in the coarse
+precisions by the kernels of `strided`, else of gathered patches. The linear maps `patches` and `overlap_add`, each the
+adjoint of the other, then come before or after the product. They need a compiler: one model without it is faster in a
+block of `library_convolutions`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _library_on_gpu: ContextVar[bool] = ContextVar("library_on_gpu", default=False)
 
 @contextmanager
 def library_convolutions() -> Iterator[None]:
-    """Use the library's convolutions on a GPU, too, inside the block."""
+    """Use the library's convolutions on a GPU, too, inside the block, where `strided` has no kernels."""
     token = _library_on_gpu.set(True)
     try:
         yield
@@ -65,7 +66,7 @@ def deconvolve(
 
 def _by_products(x: Tensor) -> bool:
     """Whether convolutions of these images are matrix products, not calls of the library."""
-    return x.is_cuda and not _library_on_gpu.get()
+    return x.is_cuda and (has_kernels(x) or not _library_on_gpu.get())
 
 
 def _with_bias(image: Tensor, bias: Tensor | None) -> Tensor:
