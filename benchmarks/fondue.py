@@ -88,7 +88,9 @@ class Table:
             net=net, precision=options.precision, batch=64, period=options.period, max_periods=options.max_periods
         )
         self.net, self.options, self.axis = net, options, Latents(200)
-        self.pool = ModelPool(search.setup(data), gaps, slots, measurements=PrintedGaps())
+        setup = search.setup(data)
+        filled = slots if setup.device.type == "cuda" else None
+        self.pool = ModelPool(setup, gaps, filled, measurements=PrintedGaps())
 
     def spec(self, gap: str, beta: float, start: int, width: int, most: int, near: bool) -> SearchSpec:
         member = Member(start, Beta(beta), RATE)

@@ -32,7 +32,7 @@ class FakePool:
         self.gap, self.asked = gap, []
 
     def measure(
-        self, wanted: Sequence[tuple[str, Member]], period: int, report: Any
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: Any, likely: Sequence[Member]
     ) -> dict[tuple[str, Member], GapTerms]:
         report(len(self.asked), len(wanted))
         self.asked.append((period, tuple(member for _, member in wanted)))
@@ -215,7 +215,7 @@ def pool_of(precision: str = "float64") -> ModelPool:
     data = open_dataset("gaussian-manifold", dimension=3, ambient=12, items=400)
     architecture = Architecture(net=MLP((12,), (12,)), likelihood={"name": "gaussian", "learned": True})
     plan = Plan(90, 16, precision=precision, log_every=10, evaluate_every=10, monitor_every=0)
-    return ModelPool(Setup(architecture, plan, 30, data, 200, torch.device("cpu")), {"trace": Trace()}, 4)
+    return ModelPool(Setup(architecture, plan, 30, data, 200, torch.device("cpu")), {"trace": Trace()})
 
 
 MEMBERS = (Member(2, learning_rate=3e-3), Member(7, Beta(2.0), 3e-3), Member(4, learning_rate=3e-3, seed=5))

@@ -12,7 +12,8 @@ import pytest
 
 from vaescope.errors import ConfigurationError, DataError
 from vaescope.sizing import SearchResult, binary_search, fondue_search, search_in_rounds
-from vaescope.sizing.search import DEFAULT_LARGEST, ladder, next_round
+from vaescope.sizing.interpolation import InterpolatedSearch
+from vaescope.sizing.search import DEFAULT_LARGEST, BisectionSearch, RoundSearch, ladder, next_round
 
 # Gaps of a convolutional network on dSprites: 11 is the largest size within 1.
 MEASURED = {9: 0.10, 10: 0.20, 11: 0.81, 12: 1.40, 13: 1.55, 14: 2.54}
@@ -216,6 +217,34 @@ def test_a_round_spreads_evenly_inside_a_bracket_too_wide_for_it() -> None:
 def test_a_round_without_an_upper_end_doubles_up_to_the_largest_size() -> None:
     assert next_round(10, math.inf, 4, 70) == (20, 40, 70)
     assert next_round(70, math.inf, 4, 70) == ()
+
+
+def test_the_sizes_likely_next_are_those_around_the_start_before_a_gap_is_known() -> None:
+    assert RoundSearch(11, largest=50).likely_next()[:5] == (11, 10, 12, 9, 13)
+    assert InterpolatedSearch(11, largest=50, near=True).likely_next()[:3] == (11, 10, 12)
+
+
+def test_the_sizes_likely_next_are_those_around_the_crossing_of_the_line() -> None:
+    search = InterpolatedSearch(8)
+    search.feed({8: 0.2, 10: 0.5})  # the line meets 1 at 13.3
+    assert search.likely_next() == (13, 14, 12, 15, 11, 16, 10, 17, 9, 18, 8, 19)
+    rounds = RoundSearch(8, width=3)
+    rounds.feed({4: 0.0, 8: 0.25, 16: 5.0})  # and at 9.3
+    assert rounds.likely_next()[:4] == (9, 10, 8, 11)
+
+
+def test_the_sizes_likely_next_are_sizes_of_the_search() -> None:
+    search = RoundSearch(2, width=2, largest=4)
+    assert search.likely_next() == (2, 1, 3, 4)
+    search.feed({1: 0.0, 2: math.inf})  # no line leads to infinity
+    assert search.likely_next() == (2, 1, 3, 4)
+    flat = InterpolatedSearch(3, largest=40)
+    flat.feed({3: 0.0, 4: 0.0})
+    assert flat.likely_next()[:2] == (4, 3)
+
+
+def test_a_bisection_expects_no_size() -> None:
+    assert BisectionSearch().likely_next() == ()
 
 
 def test_rounds_over_a_gap_that_is_not_monotone_take_the_first_crossing_and_say_so() -> None:

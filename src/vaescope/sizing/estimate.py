@@ -175,7 +175,8 @@ def search_many(
             Default: the gaps of the questions.
 
     Returns:
-        One result per question. Their `trained_steps` and `seconds` are those of all questions together.
+        One result per question. Their `trained_steps`, `trained_ahead` and `seconds` are those of all questions
+        together.
     """
     if not questions:
         raise ConfigurationError("search_many needs at least one question, got none.")
@@ -192,18 +193,19 @@ def search_many(
     folder = search_folder(kept_in, setup, describe(opened), labelled.values())
     # From the plan alone: a search that is repeated trains nothing and has the same result.
     choice = choose_compilation(setup.device.type, slots, setup.planned_steps, setup.compile)
+    filled = slots if setup.device.type == "cuda" else None  # a program is expensive to build on a GPU only
 
     def new_pool() -> Pool:
         if options.train is not None:
             return OwnPool(setup, labelled, options.train)
-        return ModelPool(setup, labelled, slots, states, measurements)
+        return ModelPool(setup, labelled, filled, states, measurements)
 
     with (
         _storage(folder) as (states, measurements),
         progress_bar(f"fondue on {opened.name}", None, options.progress, unit="steps") as report,
     ):
         training_began = time.monotonic()
-        steps = _run(searches, new_pool, report)
+        steps, ahead = _run(searches, new_pool, report)
         spent = time.monotonic() - training_began
         per_step = (spent / steps if steps else None) if folder is None else add_training_time(folder, spent, steps)
         results = tuple(
@@ -223,6 +225,7 @@ def search_many(
                 settings=_settings(setup, spec.member, options, choice),
                 seconds_per_step=per_step,
                 search=spec.search,
+                trained_ahead=ahead,
             )
             for spec, own in zip(specs, searches, strict=True)
         )
@@ -233,18 +236,21 @@ def search_many(
     return results
 
 
-def _run(searches: Sequence[Sequence[SeedSearch]], new_pool: Callable[[], Pool], report: ProgressReport) -> int:
-    """Run the searches of each question to the end; returns how many steps were trained."""
+def _run(
+    searches: Sequence[Sequence[SeedSearch]], new_pool: Callable[[], Pool], report: ProgressReport
+) -> tuple[int, int]:
+    """Run the searches of each question to the end; returns the trained steps, and the models trained ahead in vain."""
     # Models of one program have objectives of one form.
     groups: dict[object, list[SeedSearch]] = {}
     for own in searches:
         groups.setdefault(form(own[0].spec.member.objective), []).extend(own)
-    steps = 0
+    steps = ahead = 0
     for group in groups.values():
         pool = new_pool()
         run_searches(pool, group, report)
         steps += pool.trained_steps
-    return steps
+        ahead += pool.trained_ahead
+    return steps, ahead
 
 
 @contextmanager

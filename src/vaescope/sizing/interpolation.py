@@ -31,7 +31,7 @@ class InterpolatedSearch(Search):
         self.width = whole_number("width", width, 1)
         self._lines, first = 0, int(start)
         second = first + (1 if near else max(1, first // 3))
-        super().__init__(tuple(sorted({first, min(second, largest)})), threshold, largest)
+        super().__init__(tuple(sorted({first, min(second, largest)})), threshold, largest, start=first)
 
     def _next_sizes(self) -> tuple[int, ...]:
         usable = self._lines < MAX_LINES and not self.result.contradictions
@@ -50,15 +50,3 @@ class InterpolatedSearch(Search):
             return ()
         size = math.floor(min(max(meets, lower), upper - 1))
         return tuple(one for one in (size, size + 1) if lower < one < upper)
-
-    def _crossing_of_line(self) -> float | None:
-        """Where the line meets the threshold; None if it does not rise, or with a single size."""
-        measured = sorted(self._memo)
-        if self._lower in self._memo and self._upper in self._memo:
-            measured = [self._lower, int(self._upper)]
-        pair = measured[:2] if self._upper in self._memo else measured[-2:]
-        if len(pair) < 2:
-            return None
-        (one, other), (gap, other_gap) = pair, (self._memo[size] for size in pair)
-        slope = (other_gap - gap) / (other - one)
-        return one + (self.threshold - gap) / slope if 0 < slope < math.inf else None

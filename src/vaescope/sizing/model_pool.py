@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, zip_longest
 from typing import Protocol, TypeAlias
 
 import torch
@@ -13,7 +14,7 @@ from vaescope.encoding import encode
 from vaescope.encoding.scvi import ScviModel
 from vaescope.encoding.wrap import wrap
 from vaescope.encoding.wrapped import WrappedModel
-from vaescope.errors import ConfigurationError
+from vaescope.errors import ConfigurationError, NonFiniteError
 from vaescope.models import TrainableModel
 from vaescope.models.factory import checked_factory_size
 from vaescope.progress import ProgressReport
@@ -37,22 +38,34 @@ class Pool(Protocol):
 
     Attributes:
         trained_steps: Steps of all models together.
+        trained_ahead: Number of models that were trained ahead and that no search has asked for.
     """
 
     trained_steps: int
 
+    @property
+    def trained_ahead(self) -> int: ...
+
     def measure(
-        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport, likely: Sequence[Member] = ()
     ) -> dict[tuple[str, Member], GapTerms]:
-        """The gap of each member after `period` periods; members that are not there yet are trained."""
+        """The gap of each member after `period` periods; members that are not there yet are trained.
+
+        Args:
+            likely: Members that may be asked for later, the likeliest first: they train where that takes no time.
+        """
 
 
 class ModelPool:
     """Models by size, strengths and seed, trained together where that is faster.
 
+    The empty slots of a program train models ahead that may be asked for later. They are measured only then: until a
+    search asks for it, no model can change an answer, raise an error or take time to measure.
+
     Args:
         gaps: The gaps that every model is measured by, by label.
-        slots: On a GPU one program trains this many models at once; more take turns.
+        slots: Number of models of one program, which is reused: more models take turns, and empty slots are filled with
+            models trained ahead, then with copies. None: a new program for each group of models, without empty slots.
         states: Where training states are kept.
         measurements: Where measured gaps are kept.
     """
@@ -61,7 +74,7 @@ class ModelPool:
         self,
         setup: Setup,
         gaps: Mapping[str, Gap | GapFunction],
-        slots: int,
+        slots: int | None = None,
         states: States | None = None,
         measurements: Measurements | None = None,
     ) -> None:
@@ -69,26 +82,40 @@ class ModelPool:
         self.states: States = {} if states is None else states
         self.measurements: Measurements = {} if measurements is None else measurements
         self.trained_steps = 0
+        self._asked: set[Member] = set()
+        self._ahead: set[Member] = set()
+        self._diverged: set[Member] = set()  # when they were trained ahead
         self._trainer: Trainer | None = None
         self._shells: dict[int, TrainableModel] = {}
         self._probe = setup.probe.to(setup.device)
 
+    @property
+    def trained_ahead(self) -> int:
+        """Number of models that were trained ahead and that no search has asked for."""
+        return len(self._ahead - self._asked)
+
     def measure(
-        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport, likely: Sequence[Member] = ()
     ) -> dict[tuple[str, Member], GapTerms]:
         """The gap of each member after `period` periods; members that are not there yet are trained."""
         missing = dict.fromkeys(member for gap, member in wanted if (gap, member, period) not in self.measurements)
+        self._asked.update(member for _, member in wanted)
+        self._measure_states(missing)
         for member in missing:
-            done = self._periods_done(member)
-            if done and self._missing_gaps(member, done):  # the process was killed after it wrote the state
-                self._measure(self._trainer_of([member]), member, 0, done)
-            if done > period:
+            if self._periods_done(member) > period:
                 del self.states[member]  # its measurement was lost: train it again to measure it again
+        spare = [member for member in likely if member not in missing]
         before = self.trained_steps
         total = sum(self.setup.period * (period - self._periods_done(member)) for member in missing)
+
+        def report_steps() -> None:
+            report(self.trained_steps - before, total)
+
         for number in range(1, period + 1):
             for group in self._groups([member for member in missing if self._periods_done(member) < number]):
-                self._train(group, number, lambda: report(self.trained_steps - before, total))
+                ahead = self._to_train_ahead(spare, group, number)
+                total += self.setup.period * len(ahead)
+                self._train(group, ahead, number, report_steps)
         return {(gap, member): self.measurements[gap, member, period] for gap, member in wanted}
 
     def _periods_done(self, member: Member) -> int:
@@ -100,21 +127,63 @@ class ModelPool:
         if not members:
             return
         form = self.setup.form(max(member.latents for member in members))
-        most = {"most": self.slots} if self.setup.device.type == "cuda" else {}
+        most = {} if self.slots is None else {"most": self.slots}
         for group in group_members(members, form, self.setup.device, **most):
             yield [members[position] for position in group]
 
-    def _train(self, members: list[Member], period: int, report: Callable[[], object]) -> None:
-        """Train the members to the end of a period, and measure them there."""
+    def _to_train_ahead(self, likely: Sequence[Member], group: Sequence[Member], period: int) -> list[Member]:
+        """The likely members that fill the empty slots of a group's program: at its step, and not wider than it."""
+        if self.slots is None:
+            return []
+        width, nests = self._width(group), self.setup.form(group[0].latents).nests
+        fitting = (
+            member
+            for member in likely
+            if (member.latents <= width if nests else member.latents == width)
+            and member not in self._diverged
+            and self._missing_gaps(member, period)
+            and self._periods_done(member) == period - 1
+        )
+        return list(islice(fitting, self.slots - len(group)))
+
+    def _width(self, group: Sequence[Member]) -> int:
+        """Latents of the program for a group: those of the widest model asked for so far, so that it is built once."""
+        nests = self.slots is not None and self.setup.form(group[0].latents).nests
+        return max(member.latents for member in (self._asked if nests else group))
+
+    def _train(self, asked: list[Member], ahead: list[Member], period: int, report: Callable[[], object]) -> None:
+        """Train the members to the end of a period, and measure there those that were asked for."""
+        members = asked + ahead
         trainer, stop = self._trainer_of(members), period * self.setup.period
         while trainer.state.step < stop:
             before = trainer.state.step
-            trainer.advance(stop)
+            try:
+                trainer.advance(stop)
+            except NonFiniteError as error:
+                failed = trainer.members[error.member]
+                if failed in asked:
+                    raise
+                self._diverged.add(failed)
+                return self._train(asked, [member for member in ahead if member != failed], period, report)
             self.trained_steps += (trainer.state.step - before) * len(members)
             report()
         self.states.update({member: trainer.member_state(slot) for slot, member in enumerate(members)})
-        for slot, member in enumerate(members):
+        self._ahead.update(ahead)
+        for slot, member in enumerate(asked):
             self._measure(trainer, member, slot, period)
+
+    def _measure_states(self, members: Iterable[Member]) -> None:
+        """Measure states that were not: those trained ahead, or written by a process that was killed afterwards."""
+        by_period: dict[int, list[Member]] = {}
+        for member in members:
+            done = self._periods_done(member)
+            if done and self._missing_gaps(member, done):
+                by_period.setdefault(done, []).append(member)
+        for done, unmeasured in by_period.items():
+            for group in self._groups(unmeasured):
+                trainer = self._trainer_of(group)
+                for slot, member in enumerate(group):
+                    self._measure(trainer, member, slot, done)
 
     def _missing_gaps(self, member: Member, period: int) -> list[str]:
         """Labels of the gaps that were not measured after `period` periods."""
@@ -128,14 +197,14 @@ class ModelPool:
             self.measurements[label, member, period] = measure(self.gaps[label], evidence)
 
     def _trainer_of(self, members: list[Member]) -> Trainer:
-        """A trainer with these members in its first slots; on a GPU the same one while it is wide enough."""
+        """A trainer with these members in its first slots: with `slots` the same one while it is wide enough."""
         setup = self.setup
         states = [self.states.get(member) for member in members]
-        if setup.device.type == "cuda":
+        if self.slots is not None:
             empty = self.slots - len(members)
             members, states = members + members[-1:] * empty, states + states[-1:] * empty
-        widest = max(member.latents for member in members)
-        if setup.device.type != "cuda" or self._trainer is None or not self._trainer.ensemble.holds(widest):
+        width = self._width(members)
+        if self.slots is None or self._trainer is None or not self._trainer.ensemble.holds(width):
             self._trainer = None  # frees its memory before another one is built
             self._trainer = Trainer(
                 setup.modules,
@@ -144,6 +213,7 @@ class ModelPool:
                 setup.data,
                 None,
                 setup.device,
+                width,
                 compile=setup.compile,
                 planned_steps=setup.planned_steps,
             )
@@ -162,6 +232,8 @@ class ModelPool:
 class OwnPool:
     """Models that a function of the user trains, one after another; they stay in memory until the search ends."""
 
+    trained_ahead = 0
+
     def __init__(self, setup: Setup, gaps: Mapping[str, Gap | GapFunction], train: TrainFunction) -> None:
         self.setup, self.gaps, self.train = setup, dict(gaps), train
         self.trained_steps = 0
@@ -170,9 +242,9 @@ class OwnPool:
         self._probe = setup.probe.to(setup.device)
 
     def measure(
-        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport
+        self, wanted: Sequence[tuple[str, Member]], period: int, report: StepsReport, likely: Sequence[Member] = ()
     ) -> dict[tuple[str, Member], GapTerms]:
-        """The gap of each member after `period` periods of training."""
+        """The gap of each member after `period` periods of training; none is trained ahead."""
         found: dict[tuple[str, Member], GapTerms] = {}
         members, before = dict.fromkeys(member for _, member in wanted), self.trained_steps
         total = sum(self.setup.period * (period - self._periods.get(member, 0)) for member in members)
@@ -243,8 +315,15 @@ class SeedSearch:
 
     def members(self) -> list[Member]:
         """The models to measure next."""
+        return self._members(self._search.sizes)
+
+    def likely_members(self) -> list[Member]:
+        """The models to measure next, then those that may be asked for afterwards, the likeliest first."""
+        return self._members((*self._search.sizes, *self._search.likely_next()))
+
+    def _members(self, sizes: Sequence[int]) -> list[Member]:
         own = replace(self.spec.member, seed=self.seed)
-        return [self.spec.axis.member(size, own) for size in self._search.sizes]
+        return [self.spec.axis.member(size, own) for size in sizes]
 
     def feed(self, measured: Sequence[GapTerms]) -> None:
         """Take in the measurements of `members()`, in their order, and advance the search."""
@@ -287,10 +366,16 @@ def run_searches(pool: Pool, searches: Sequence[SeedSearch], report: ProgressRep
         period = min(search.period for search in unfinished)
         current = [search for search in unfinished if search.period == period]
         wanted = [(search.spec.gap, member) for search in current for member in search.members()]
-        measured = pool.measure(wanted, period, _with_words(report, _status(current, period)))
+        measured = pool.measure(wanted, period, _with_words(report, _status(current, period)), _likely(unfinished))
         for search in current:
             search.feed([measured[search.spec.gap, member] for member in search.members()])
     return tuple(search.answer for search in searches if search.answer is not None)
+
+
+def _likely(searches: Sequence[SeedSearch]) -> list[Member]:
+    """Models that the searches may ask for: the likeliest of each search, then the second of each, and so on."""
+    ranks = zip_longest(*(search.likely_members() for search in searches))
+    return list(dict.fromkeys(member for rank in ranks for member in rank if member is not None))
 
 
 def _with_words(report: ProgressReport, words: str) -> StepsReport:

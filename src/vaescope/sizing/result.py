@@ -55,6 +55,8 @@ class Fondue(NotebookResult):
         dimension: Intrinsic dimension of the data, if the search started there.
         period: Training steps between answers.
         trained_steps: Steps of all models in this call; 0 if everything was measured before.
+        trained_ahead: Number of models that this call trained in empty slots of a program, on a GPU, and that no search
+            asked for. Their steps are among `trained_steps`.
         search: The kind of search.
         seconds_per_step: Time of one step of one model, over all searches of the folder; None if none was trained.
     """
@@ -74,6 +76,7 @@ class Fondue(NotebookResult):
     settings: dict[str, Any] = field(default_factory=dict)
     seconds_per_step: float | None = None
     search: str = ROUNDS
+    trained_ahead: int = 0
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -117,7 +120,7 @@ class Fondue(NotebookResult):
 
     @property
     def models(self) -> int:
-        """Number of trained models."""
+        """Number of models that the searches asked for."""
         return len(self.probes)
 
     @property
@@ -155,8 +158,8 @@ class Fondue(NotebookResult):
             pairs = zip(table["seeds"], table["searches"], strict=True)
             answers = tuple(_answer(seed, search, table["over"], table["threshold"]) for seed, search in pairs)
             probes = tuple(_probe(row) for row in table["looks"])
-            # Version 0.1 did not write the seconds per step, and had one kind of search.
-            written = {"seconds_per_step": None, "search": ROUNDS, **table}
+            # Version 0.1 did not write the seconds per step, had one kind of search, and trained no model ahead.
+            written = {"seconds_per_step": None, "search": ROUNDS, "trained_ahead": 0, **table}
             return cls(answers=answers, probes=probes, **{name: written[name] for name in _plain_fields()})
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(

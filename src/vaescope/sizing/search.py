@@ -21,6 +21,7 @@ GapFunction = Callable[[int], float]
 # The end of a search without a given one: a gap that never crosses the threshold must not run for ever.
 DEFAULT_LARGEST = 2**20
 MAX_FIRST_DOUBLINGS = 3  # of the start, up and down, in the first round
+MAX_LIKELY_DISTANCE = 6  # of a likely size from the expected answer; sizes further away save no training in replays
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,13 @@ class Search(ABC):
 
     Attributes:
         sizes: The sizes to measure next, ascending; empty when the search is done.
+        start: The answer expected before the first gap is known; None for a search that expects none.
     """
 
-    def __init__(self, sizes: tuple[int, ...], threshold: float, largest: int, lower: int = 0) -> None:
-        self.sizes, self.threshold, self.largest = sizes, threshold, largest
+    def __init__(
+        self, sizes: tuple[int, ...], threshold: float, largest: int, lower: int = 0, start: int | None = None
+    ) -> None:
+        self.sizes, self.threshold, self.largest, self.start = sizes, threshold, largest, start
         self._memo: dict[int, float] = {}
         self._lower, self._upper = lower, math.inf
 
@@ -158,6 +162,41 @@ class Search(ABC):
         """What is known so far."""
         return _result(self._memo, self._lower, self._upper, self.threshold)
 
+    def likely_next(self) -> tuple[int, ...]:
+        """Sizes that the search may ask for after `sizes`: those next to the expected answer, nearest first.
+
+        The answer is expected where the line through the gaps meets the threshold. The next search of the same seed,
+        which starts at the answer, may ask for these sizes, too.
+        """
+        if self.start is None:
+            return ()
+        expected = self._expected_answer(self.start)
+        first = max(1, math.ceil(expected - MAX_LIKELY_DISTANCE))
+        last = min(self.largest, math.floor(expected + MAX_LIKELY_DISTANCE))
+        return tuple(sorted(range(first, last + 1), key=lambda size: abs(size - expected)))
+
+    def _expected_answer(self, start: int) -> float:
+        """Where the line meets the threshold, inside the bracket or up to the double of its lower end."""
+        if not self._memo:
+            return start
+        meets, upper = self._crossing_of_line(), 2 * self._lower if self._upper == math.inf else self._upper
+        return min(max(start if meets is None else meets, self._lower), upper)
+
+    def _crossing_of_line(self) -> float | None:
+        """Where the line through two gaps meets the threshold; None if it does not rise, or with a single size.
+
+        The line is that through the ends of the bracket, or through the two nearest sizes while an end is missing.
+        """
+        measured = sorted(self._memo)
+        if self._lower in self._memo and self._upper in self._memo:
+            measured = [self._lower, int(self._upper)]
+        pair = measured[:2] if self._upper in self._memo else measured[-2:]
+        if len(pair) < 2:
+            return None
+        (one, other), (gap, other_gap) = pair, (self._memo[size] for size in pair)
+        slope = (other_gap - gap) / (other - one)
+        return one + (self.threshold - gap) / slope if 0 < slope < math.inf else None
+
     @abstractmethod
     def _next_sizes(self) -> tuple[int, ...]:
         """New sizes inside the bracket, ascending; empty when its ends are neighbours."""
@@ -176,7 +215,7 @@ class RoundSearch(Search):
         largest, threshold = checked_limits(start, threshold, largest)
         self.width, self.near = whole_number("width", width, 1), near
         first = _window if near else _nearest_rungs
-        super().__init__(first(int(start), self.width, largest), threshold, largest)
+        super().__init__(first(int(start), self.width, largest), threshold, largest, start=int(start))
 
     def _next_sizes(self) -> tuple[int, ...]:
         return next_round(self._lower, self._upper, self.width, self.largest, self.near)
