@@ -32,6 +32,7 @@ from vaescope.studies.claims import StudyClaim
 from vaescope.studies.numbers import VALUES
 from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page, write_pages
 from vaescope.studies.pages.page import rows_for_people, study_page, write_study
+from vaescope.studies.pages.refresh import read_all
 from vaescope.studies.published import published_cells
 from vaescope.studies.rules import Between
 from vaescope.studies.study import Shared
@@ -310,6 +311,17 @@ def test_an_error_is_one_sentence(words: list[str], said: str, tmp_path: Path, m
     monkeypatch.setattr("sys.argv", ["study_docs", *words])
     with pytest.raises(SystemExit, match=said):
         main()
+
+
+def test_notes_on_absent_data_lose_the_folders_of_the_machine(tmp_path: Path) -> None:
+    plain = json.loads((DOCS / "bonheme-table8.1.json").read_text(encoding="utf-8"))
+    notes = [
+        "data not found: celeba. celeba: x.zip must be in $VAESCOPE_DATA/celeba/. Get it.",
+        "Another note. It stays.",
+    ]
+    (tmp_path / "bonheme-table8.1.json").write_text(json.dumps({**plain, "notes": notes}), encoding="utf-8")
+    (found,) = read_all(tmp_path).values()
+    assert found["notes"] == ["data not found: celeba.", "Another note. It stays."]
 
 
 def test_pages_in_docs_are_up_to_date_with_their_results() -> None:
