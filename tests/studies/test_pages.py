@@ -405,6 +405,12 @@ def test_no_page_of_quick_rows_shows_numbers(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_pages_have_words_for_values_of_python(file: Path) -> None:
+    text = file.with_suffix(".md").read_text(encoding="utf-8")
+    assert re.findall(r"\(\d+,\)|\['|\b(?:None|nan|inf|True|False)\b", text) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_kept_results_can_be_drawn(file: Path) -> None:
     plain = json.loads(file.read_text(encoding="utf-8"))
     page = study_page(plain)

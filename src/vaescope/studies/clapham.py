@@ -124,8 +124,8 @@ def asked_values(
 
 def encoded(run: Run, data: Dataset, device: str, items: int, draw: int | None = None) -> Representation:
     """The codes of the same items under every run; with a `draw`, those of a VGON have the noise of its inner pass."""
-    noise = {} if draw is None else {"inner_noise": True, "seed": draw}
-    return encode(run.model, data.draw(items).to(device), device=device, progress=False, **noise)
+    some, noisy = data.draw(items).to(device), draw is not None
+    return encode(run.model, some, device=device, progress=False, inner_noise=noisy, seed=draw or 0)
 
 
 def divergence(context: StudyContext) -> Findings:
