@@ -41,6 +41,10 @@ ABOUT = (
     "every study, its cost and its state. The folder `results` has the values of some studies, measured on a GPU: with "
     "`--device cuda --results NEW --results docs/studies/results` the command uses those in place of training."
 )
+SEE = (
+    'More: [what "reproduced" means](../concepts/reproduced.md), [how to run a study](../reproduce.md), and the '
+    "[errata of the sources](../reference/errata.md)."
+)
 
 
 def markdown(plain: JsonTable, drawn: Collection[str] = (), remarks: str = "") -> str:
@@ -89,7 +93,7 @@ def index(kept: Sequence[JsonTable]) -> str:
             for claim in plain["claims"]
         ]
         parts += [f"### {_escaped(title)}", _table(rows)] if rows else []
-    return "\n\n".join([*parts, "## How the pages are made", ABOUT]) + "\n"
+    return "\n\n".join([*parts, "## How the pages are made", ABOUT, SEE]) + "\n"
 
 
 def settings_page(kept: Sequence[JsonTable]) -> str:
