@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from quick import Quick
 from vaescope.runs.options import FitOptions
 from vaescope.studies import Histograms, Matrix, StudyContext, StudySettings, clapham
 from vaescope.studies.clapham import MEASURES, QUICK_NOTE, Latent, asked_runs, sweep, tasks, typical
+from vaescope.studies.pieces import TrainPiece
+from vaescope.studies.running import plan_pieces
 
 STUDIES = {study.name: study for study in clapham.STUDIES}
 BETAS = (0.05, 0.1, 0.5, 1.0, 2.0, 2.5, 3.0)
@@ -89,6 +92,23 @@ def test_mean_codes_are_similar_and_most_so_for_close_betas(quick: Quick) -> Non
     )
     assert near > 0.9 > far
     assert all(isinstance(chart, Matrix) and chart.matrix.shape == (7, 7) for chart in findings.charts)
+
+
+@pytest.mark.slow
+def test_a_vgon_differs_from_itself_when_its_noise_is_drawn_again(quick: Quick) -> None:
+    findings = quick("clapham-figure12-14")
+    assert len(findings.cells) == 2 * len(BETAS) ** 2
+    for representation in ("mean", "variance"):
+        of = {"representation": representation, "beta": "0.05", "other beta": "0.05"}
+        assert 0.2 < quick.value("clapham-figure12-14", **of) < 0.999
+    least, most = (
+        quick.values("clapham-figure12-14", representation="variance", beta=beta, **{"other beta": beta})[0]
+        for beta in ("2", "0.05")
+    )
+    assert least < 0.5 < most
+    assert all(isinstance(chart, Matrix) and chart.matrix.shape == (7, 7) for chart in findings.charts)
+    plan = plan_pieces(STUDIES["clapham-figure12-14"], replace(quick.settings, results=(quick.settings.runs / "none",)))
+    assert {piece.title.split(",")[0] for piece in plan.pieces if isinstance(piece.work, TrainPiece)} == {"vgon"}
 
 
 def test_typical_latents_are_picked_by_their_beta_and_spread() -> None:

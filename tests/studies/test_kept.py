@@ -30,7 +30,9 @@ def test_a_command_names_its_settings(settings: StudySettings) -> None:
     assert settings_of(settings.command("bonheme-table8.1")) == ("bonheme-table8.1", settings)
 
 
-@pytest.mark.parametrize("name", ["bonheme-chapter5", "bonheme-figure6.2-6.3", "bonheme-table8.6", "rolinek-scales"])
+@pytest.mark.parametrize(
+    "name", ["bonheme-chapter5", "bonheme-figure6.2-6.3", "bonheme-table8.6", "rolinek-scales", "rolinek-table1"]
+)
 def test_costs_are_those_of_the_plan(name: str, tmp_path: Path) -> None:
     command = command_in_full(name)
     assert KEPT["commands"][command] == planned_cost(command, tmp_path)

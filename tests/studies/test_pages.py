@@ -32,6 +32,8 @@ from vaescope.studies.claims import StudyClaim
 from vaescope.studies.numbers import VALUES
 from vaescope.studies.pages.docs import index, main, markdown, pages, settings_page, write_pages
 from vaescope.studies.pages.page import rows_for_people, study_page, write_study
+from vaescope.studies.pages.refresh import read_all
+from vaescope.studies.pages.verdicts import scale_and_cost, scale_text
 from vaescope.studies.published import published_cells
 from vaescope.studies.rules import Between
 from vaescope.studies.study import Shared
@@ -175,7 +177,7 @@ def test_markdown_opens_with_the_verdicts(tmp_path: Path) -> None:
         "- **Holds in part.** a is below &lt;1> (section 2).<br>mnist: 0.5 ± 0.1 (expected: at most 1); own: 1.5 "
         "(expected: at most 1).\n"
         "- **Does not hold.** b is below 1 (section 3).<br>2 (expected: at most 1). It is \\*not\\* said when.\n\n"
-        "Scale: as published. Made by `vaescope reproduce some-table2.5 --scale paper`.\n\n## Figures\n\n"
+        "Scale: trained in full. Made by `vaescope reproduce some-table2.5 --scale paper`.\n\n## Figures\n\n"
     )
     parts = [text.index(f"\n## {title}\n") for title in ("Figures", "Numbers", "Remarks", "What the source left open")]
     assert parts == sorted(parts)
@@ -190,10 +192,28 @@ def test_markdown_opens_with_the_verdicts(tmp_path: Path) -> None:
 
 
 def test_shortened_training_is_named_with_its_whole(tmp_path: Path) -> None:
-    found = replace(FOUND, scale_words="paper (of the training 0.05 on mnist, 0.25 on dsprites)")
-    text = markdown(kept(tmp_path, found))
-    assert "\nScale: 5% of the training on mnist, 25% of the training on dsprites. Made by `" in text
+    shares = {"mnist": 0.05, "dsprites": 0.25}
+    words = "paper (of the training 0.05 on mnist, 0.25 on dsprites)"
+    text = markdown(kept(tmp_path, replace(FOUND, settings=StudySettings("paper", 3, shares), scale_words=words)))
+    assert "\nScale: 5% of the training on mnist, 25% of the training on dsprites, 3 seeds. Made by `" in text
     assert "In full: `vaescope reproduce some-table2.5 --scale paper`.\n" in text
+
+
+def test_the_scale_names_data_with_equal_shares_together_and_data_trained_in_full(tmp_path: Path) -> None:
+    one = kept(tmp_path)
+    cut = {**one, "scale_words": "paper (of the training 0.001 on mnist)"}
+    assert scale_text(cut) == "0.1% of the training on mnist, all of it on other data"
+    cut["scale_words"] = "paper (of the training 0.25 on mnist, 0.25 on own, 0.25 on dsprites)"
+    assert scale_text(cut) == "25% of the training on mnist, own and dsprites"
+    assert scale_text({**one, "study": "rolinek-toy"}) == "nothing is trained"
+
+
+def test_a_study_with_fewer_seeds_than_its_own_names_the_whole() -> None:
+    plain = json.loads((DOCS / "mathieu-figure4.json").read_text(encoding="utf-8"))
+    assert scale_and_cost(plain).startswith("Scale: trained in full, 3 seeds. Made by `")
+    assert " In full: `vaescope reproduce mathieu-figure4 --scale paper` (" in scale_and_cost(plain)
+    more = json.loads((DOCS / "bonheme-chapter5.json").read_text(encoding="utf-8"))
+    assert " In full: " not in scale_and_cost(more)
 
 
 def test_quick_stand_ins_are_no_results(tmp_path: Path) -> None:
@@ -239,9 +259,22 @@ def test_the_index_has_a_line_for_each_claim_and_a_summary(tmp_path: Path) -> No
     text = index([{**one, "study": name} for name in names])
     places = [text.index(f"| [{name}]({name}.md) | ") for name in ("rolinek-table9", "some-figure2", "some-figure10")]
     assert places == sorted(places)
-    assert text.count(" | a is below &lt;1>. | holds in part | as published |\n") == 3
-    assert "# Studies\n\n6 claims: 3 hold in part, 3 do not hold. Rolinek and others (2 claims): 1 holds" in text
-    assert "- b is below 1. ([some-figure2](some-figure2.md), as published) 2 (expected: at most 1)." in text
+    assert text.count(" | a is below &lt;1>. | holds in part | trained in full |\n") == 3
+    assert text.startswith("# Studies\n\n6 claims: 3 hold in part, 3 do not hold.\n\n| document | claims | ")
+    assert "\n| Rolinek and others | 2 | 0 | 1 | 1 | 0 | 0 |\n| some | 4 | 0 | 2 | 2 | 0 | 0 |\n" in text
+    assert text.index("### Rolinek and others\n\n| study | claim |") < text.index("### some\n\n| study | claim |")
+    assert "- b is below 1. ([some-figure2](some-figure2.md), trained in full)<br>2 (expected: at most 1)." in text
+
+
+def test_the_index_says_why_a_claim_was_not_tested(tmp_path: Path) -> None:
+    quick = kept(tmp_path, replace(FOUND, settings=StudySettings("quick")))
+    untested = [{**kept(tmp_path)["claims"][0], "verdict": "not tested here", "why": "Celeba is not here."}]
+    full = {**kept(tmp_path), "study": "some-table3", "claims": untested}
+    text = index([quick, {**quick, "study": "bonheme-table8.4"}, full])
+    assert "| not tested here | not run |\n" in text
+    assert "| not tested here | not run: needs symsol_reduced, which could not be had here |\n" in text
+    assert "| not tested here | Celeba is not here. |\n" in text
+    assert "2 of 3 studies were only run as quick stand-ins, which test nothing. For 1 of these the data" in text
 
 
 def test_settings_that_studies_share_are_written_once(tmp_path: Path) -> None:
@@ -312,6 +345,17 @@ def test_an_error_is_one_sentence(words: list[str], said: str, tmp_path: Path, m
         main()
 
 
+def test_notes_on_absent_data_lose_the_folders_of_the_machine(tmp_path: Path) -> None:
+    plain = json.loads((DOCS / "bonheme-table8.1.json").read_text(encoding="utf-8"))
+    notes = [
+        "data not found: celeba. celeba: x.zip must be in $VAESCOPE_DATA/celeba/. Get it.",
+        "Another note. It stays.",
+    ]
+    (tmp_path / "bonheme-table8.1.json").write_text(json.dumps({**plain, "notes": notes}), encoding="utf-8")
+    (found,) = read_all(tmp_path).values()
+    assert found["notes"] == ["data not found: celeba.", "Another note. It stays."]
+
+
 def test_pages_in_docs_are_up_to_date_with_their_results() -> None:
     """Every page, the settings, the index, and in each JSON the published numbers, claims and verdicts."""
     made = pages(DOCS)
@@ -358,6 +402,12 @@ def test_no_page_of_quick_rows_shows_numbers(file: Path) -> None:
     else:
         assert verdicts != {"not tested here"}
         assert text.index("\n- **") < text.index("\n## Figures") < text.index("\n## Numbers")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_pages_have_words_for_values_of_python(file: Path) -> None:
+    text = file.with_suffix(".md").read_text(encoding="utf-8")
+    assert re.findall(r"\(\d+,\)|\['|\b(?:None|nan|inf|True|False)\b", text) == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

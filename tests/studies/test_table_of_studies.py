@@ -21,6 +21,7 @@ NAMES = [
     "clapham-figure4-5",
     "clapham-figure6-9",
     "clapham-figure10-14",
+    "clapham-figure12-14",
     "pastrana-figure3",
     "pastrana-figure4",
     "pastrana-figure5",

@@ -21,6 +21,7 @@ from vaescope.studies.settings import QUICK, StudySettings
 from vaescope.sweeps import Job, Sweep, data_name, make_jobs
 from vaescope.training import Member
 
+ABSENT = "data not found"
 COMPARE = "compare"  # in place of the precision, where models are compared and not trained
 Choice = TypeVar("Choice")
 Key = TypeVar("Key")
@@ -228,7 +229,7 @@ class StudyContext:
             return self.dataset({"name": name, **options} if options else name)
         except VaescopeError as error:
             self.absent.append(name)
-            self.note(f"data not found: {name}. {error}")
+            self.note(f"{ABSENT}: {name}. {error}")
             return None
 
     def dataset(self, source: DataLike) -> Dataset:

@@ -36,6 +36,7 @@ def figure_8_4(context: StudyContext) -> Findings:
     cells: list[Cell] = []
     for subject in subjects(context):
         values: dict[tuple[str, int], list[float]] = {}
+        infinite: set[int] = set()
         for seed in context.seed_list(*REPEATS):
             items = subject.data.draw(context.pick(*ITEMS), seed)
             found = estimate(items, device=choose_device(None))
@@ -43,10 +44,13 @@ def figure_8_4(context: StudyContext) -> Findings:
                 for one in swept.estimates:
                     values.setdefault((name, one.k), []).append(one.dimension)
             values.setdefault((TWONN, 2), []).append(found.twonn.dimension)
-            if found.infinite:
-                context.note(
-                    f"{subject.label}: equally far neighbours leave no mean of estimates at k {found.infinite}."
-                )
+            infinite.update(found.infinite)
+        if infinite:
+            sizes = " and ".join(map(str, sorted(infinite)))
+            context.note(
+                f"{subject.label}: with {sizes} neighbours some draws have no mean of estimates, because all "
+                "neighbours of some items are equally far."
+            )
         cells += [
             Cell.over({"data": subject.label, "estimator": name, "k": k}, own) for (name, k), own in values.items()
         ]

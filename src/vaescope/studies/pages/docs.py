@@ -16,9 +16,12 @@ from vaescope.studies.pages.page import UNFOLDED, rows_for_people
 from vaescope.studies.pages.refresh import kept_json, read_all
 from vaescope.studies.pages.verdicts import (
     HOW,
+    by_document,
+    count_rows,
     failed_claims,
     is_quick,
     scale_and_cost,
+    scale_or_reason,
     scale_text,
     summary_sentences,
     verdict_text,
@@ -35,8 +38,12 @@ ABOUT = (
     "Each page and its figures are made from the JSON of the same name, and from remarks in a .txt file if there is "
     "one, by `python -m vaescope.studies.pages.docs docs/studies`, which also judges the claims again. A page names "
     "the command that writes its JSON, or several whose rows were put together; `vaescope reproduce --list` names "
-    "every study, its cost and its state. The folder `results` has values measured on a GPU: with `--device cuda "
-    "--results NEW --results docs/studies/results` the command uses them in place of training."
+    "every study, its cost and its state. The folder `results` has the values of some studies, measured on a GPU: with "
+    "`--device cuda --results NEW --results docs/studies/results` the command uses those in place of training."
+)
+SEE = (
+    'More: [what "reproduced" means](../concepts/reproduced.md), [how to run a study](../reproduce.md), and the '
+    "[errata of the sources](../reference/errata.md)."
 )
 
 
@@ -67,24 +74,26 @@ def index(kept: Sequence[JsonTable]) -> str:
     """The page that leads to the others: what holds in a few sentences, and a line for each claim."""
     ordered = sorted(kept, key=lambda plain: _natural(plain["study"]))
     parts = ["# Studies", summary_sentences(ordered) if kept else "No results are kept yet."]
+    parts += [_table(count_rows(ordered))] if kept else []
     failed = [
-        f"- {_escaped(claim['claim'])} ([{plain['study']}]({plain['study']}.md), {_escaped(scale_text(plain))}) "
-        f"{_escaped(claim['why'])}"
+        f"- {_escaped(claim['claim'])} ({_link(plain)}, {_escaped(scale_text(plain))})<br>{_escaped(claim['why'])}"
         for plain, claim in failed_claims(ordered)
     ]
-    parts += ["These claims do not hold in our runs:", "\n".join(failed)] if failed else []
-    rows = [
-        {
-            "study": f"[{plain['study']}]({plain['study']}.md)",
-            "claim": _escaped(claim["claim"]),
-            "verdict": claim["verdict"],
-            "scale": _escaped(scale_text(plain)),
-        }
-        for plain in ordered
-        for claim in plain["claims"]
-    ]
-    parts += ["## Claims", HOW, *([_table(rows)] if rows else []), "## How the pages are made", ABOUT]
-    return "\n\n".join(parts) + "\n"
+    parts += ["## What does not hold in our runs", "\n".join(failed)] if failed else []
+    parts += ["## Claims", HOW]
+    for title, own in by_document(ordered).items():
+        rows = [
+            {
+                "study": _link(plain),
+                "claim": _escaped(claim["claim"]),
+                "verdict": claim["verdict"],
+                "training, or why it was not tested": _escaped(scale_or_reason(plain, claim)),
+            }
+            for plain in own
+            for claim in plain["claims"]
+        ]
+        parts += [f"### {_escaped(title)}", _table(rows)] if rows else []
+    return "\n\n".join([*parts, "## How the pages are made", ABOUT, SEE]) + "\n"
 
 
 def settings_page(kept: Sequence[JsonTable]) -> str:
@@ -170,6 +179,10 @@ def _figures(plain: JsonTable, drawn: Collection[str]) -> list[str]:
         picture = [f"![{words}]({FIGURES}/{name})"] if name in drawn else []
         parts += [f"### {_escaped(chart.title)}", *picture, _escaped(sentence_of(chart))]
     return parts
+
+
+def _link(plain: JsonTable) -> str:
+    return f"[{plain['study']}]({plain['study']}.md)"
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from vaescope.checks import without_infinities
 from vaescope.errors import ConfigurationError
+from vaescope.studies.context import ABSENT
 from vaescope.studies.numbers import VALUES
 from vaescope.studies.published import published_cells
 from vaescope.studies.results import JsonTable
@@ -68,8 +69,13 @@ def refreshed(plain: JsonTable) -> JsonTable:
     if study is None:
         return plain
     found = reproduction_of(study, plain)
-    kept = {name: plain[name] for name in ("made_by", "notes", "charts")}
-    return {**found.plain(), **kept}
+    kept = {name: plain[name] for name in ("made_by", "charts")}
+    return {**found.plain(), **kept, "notes": [_short_note(note) for note in plain["notes"]]}
+
+
+def _short_note(note: str) -> str:
+    """A note on absent data without the folders and links that whoever runs the study is told."""
+    return f"{note.partition('.')[0]}." if note.startswith(ABSENT) else note
 
 
 def reproduction_of(study: Study, plain: JsonTable) -> Reproduction:
