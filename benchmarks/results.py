@@ -20,7 +20,7 @@ one machine, so compare ratios: absolute times vary with the machine and its loa
 the other one takes. Reproduced tables and figures of papers are in `docs/studies`, each with its numbers as JSON.
 """
 SECTIONS = {
-    "Training": ("training", "first_step", "nets", "stacking", "monitor", "streaming", "sparsity_nets"),
+    "Training": ("training", "first_step", "programs", "nets", "stacking", "monitor", "streaming", "sparsity_nets"),
     "Choosing the number of latents": ("fondue", "search", "factory_sizes", "counts", "dimension"),
     "Metrics and similarity": ("metrics", "similarity", "memory", "variable_types"),
     "Data, runs and reports": ("large_files", "sparse_memory", "store", "report", "frames", "import_time"),

@@ -38,6 +38,15 @@ def test_programs_a_whole_fit_and_the_plain_loop_are_timed(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_programs_are_timed_in_one_process(tmp_path: Path) -> None:
+    words = "2,captured --device cpu --data digits --net mlp --precision float32 --rounds 1 --chunk 2".split()  # noqa: SIM905
+    (row,) = found("programs", *words, folder=tmp_path)["tables"]["programs"]
+    assert (row["members"], row["program"]) == (2, "captured")
+    assert row["first step, seconds"] > 0
+    assert row["milliseconds per model-step"] > 0
+
+
+@pytest.mark.slow
 def test_a_search_says_where_its_time_goes(tmp_path: Path) -> None:
     words = "one --data digits --period 5 --precision float32 --search interpolate".split()  # noqa: SIM905
     tables = found("fondue", *words, folder=tmp_path)["tables"]

@@ -19,7 +19,7 @@ from vaescope.nets.convolution import library_convolutions
 from vaescope.numerics import counter
 from vaescope.training.batches import Batches, BatchOrder, as_channels_last, draw_noise
 from vaescope.training.checkpoint import State
-from vaescope.training.ensemble import Ensemble, MemberInputs, Update
+from vaescope.training.ensemble import Ensemble, MemberInputs
 from vaescope.training.optimisers import BLOCK_SIZE, Slots, apply, apply_fused
 
 # One row for each step: the loss, every term, the norm of the gradient; one column for each member.
@@ -151,15 +151,12 @@ class StackedEngine:
         return {name: record.cpu().double() for name, record in records.items()}
 
     def _captured(self, state: State, indices: Tensor, noise: dict[str, Tensor]) -> _Graph:
-        """The step as a graph: without a compiler, the fused optimiser is fastest, and libraries for one model."""
+        """The step as a graph: one model without a compiler is fastest by the kernels of libraries."""
         inputs, room = self.ensemble.inputs, self.ensemble.plan.log_every
         # Before any thread reads ahead: none may take pinned memory while a graph is recorded.
         given = self.data.example(indices[0])
-        if self.compiled:
-            return _Graph(self.step, state, indices, given, noise, inputs, room, compiled=True)
-        if len(inputs.masks) > 1:
-            step = partial(self.step, update=apply_fused)
-            return _Graph(step, state, indices, given, noise, inputs, room, compiled=False)
+        if self.compiled or len(inputs.masks) > 1:
+            return _Graph(self.step, state, indices, given, noise, inputs, room, self.compiled)
         with library_convolutions():
             return _Graph(self.single_step, state, indices, given, noise, inputs, room, compiled=False)
 
@@ -173,7 +170,6 @@ class StackedEngine:
         noise: dict[str, Tensor],
         step: Tensor,
         inputs: MemberInputs,
-        update: Update = apply,
     ) -> dict[str, Float[Tensor, "members"]]:
         """One step of every member, in place."""
         ensemble = self.ensemble
@@ -182,7 +178,7 @@ class StackedEngine:
         gradient, (_, (terms, after)) = vmap(grad_and_value(partial(ensemble.loss, step=step), has_aux=True))(
             parameters, buffers, inputs.masks, inputs.strengths, x, noise
         )
-        ensemble.update(parameters, gradient, slots, step, inputs, update)
+        ensemble.update(parameters, gradient, slots, step, inputs)
         for name, buffer in buffers.items():
             buffer.copy_(after[name])
         return {**terms, GRADIENT_NORM: torch.linalg.vector_norm(gradient, dim=1)}

@@ -108,36 +108,34 @@ def apply(
 
 def apply_fused(
     optimiser: Optimiser,
-    parameters: Float[Tensor, "members size"],
-    gradient: Float[Tensor, "members size"],
+    parameters: Float[Tensor, "1 size"],
+    gradient: Float[Tensor, "1 size"],
     slots: Slots,
     step: Int[Tensor, ""],
-    rate: Float[Tensor, "members 1"],
+    rate: Float[Tensor, "1 1"],
 ) -> None:
-    """`apply`, with one kernel of torch for each member where there is one: for Adam and AMSGrad in float32."""
+    """`apply` for one member, in one kernel of torch where it has one: for Adam and AMSGrad in float32."""
     kinds: tuple[type, ...] = (Adam, AMSGrad)  # a subclass may have another formula
     if type(optimiser) not in kinds or parameters.dtype != torch.float32:
         apply(optimiser, parameters, gradient, slots, step, rate)
         return
     assert isinstance(optimiser, Adam)
-    count = (step + 1).to(torch.float32)
-    for member, own in enumerate(parameters):
-        first, second, *largest = (slots[name][member] for name in optimiser.slots)
-        torch._fused_adam_(
-            [own],
-            [gradient[member]],
-            [first],
-            [second],
-            largest,
-            [count],
-            lr=rate[member, 0],
-            beta1=optimiser.beta1,
-            beta2=optimiser.beta2,
-            weight_decay=0.0,
-            eps=optimiser.epsilon,
-            amsgrad=bool(largest),
-            maximize=False,
-        )
+    first, second, *largest = (slots[name][0] for name in optimiser.slots)
+    torch._fused_adam_(
+        [parameters[0]],
+        [gradient[0]],
+        [first],
+        [second],
+        largest,
+        [(step + 1).to(torch.float32)],
+        lr=rate[0, 0],
+        beta1=optimiser.beta1,
+        beta2=optimiser.beta2,
+        weight_decay=0.0,
+        eps=optimiser.epsilon,
+        amsgrad=bool(largest),
+        maximize=False,
+    )
 
 
 def _check(epsilon: float, **moments: float) -> None:
