@@ -1,4 +1,4 @@
-"""After many steps on a CPU, several members train by a traced program, with the same numbers bit for bit."""
+"""Many steps of several members on a CPU run as a traced program, with the same numbers bit for bit."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def _registered() -> Iterator[None]:
 
 @pytest.fixture
 def train(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Trainer, TracedStep, list[HistoryRow]]]:
-    """Train two members; their step is traced at the given call."""
+    """Train two members, with steps that are traced or not."""
 
     def trained(
-        traced_at: int, architecture: Architecture, objective: ScheduledObjective, data: Dataset, streamed: bool = False
+        traced: bool, architecture: Architecture, objective: ScheduledObjective, data: Dataset, streamed: bool = False
     ) -> tuple[Trainer, TracedStep, list[HistoryRow]]:
-        monkeypatch.setattr("vaescope.training.engines.CALLS_BEFORE_TRACING", traced_at)
+        monkeypatch.setattr("vaescope.training.engines.MIN_TRACED_STEPS", PLAN.steps if traced else PLAN.steps + 1)
         members = [Member(2, objective, 1e-2), Member(3, replace(objective, free_bits=0.5), 3e-3, seed=1)]
         one = Trainer(architecture, members, PLAN, data, data, streamed=streamed)
         rows: list[HistoryRow] = []
@@ -119,8 +119,8 @@ def test_traced_steps_give_the_same_numbers(
     vectors: Dataset,
 ) -> None:
     data = vectors if architecture.net == OwnNet() else open_dataset("digits").draw(80)
-    eager, untraced, rows = train(1000, architecture, objective, data, streamed)
-    other, traced, same = train(5, architecture, objective, data, streamed)
+    eager, untraced, rows = train(False, architecture, objective, data, streamed)
+    other, traced, same = train(True, architecture, objective, data, streamed)
     assert untraced.program is None
     assert traced.program is not None
     assert same == rows
@@ -141,8 +141,8 @@ def test_a_step_that_depends_on_more_than_its_tensors_is_not_traced(
     objective: ScheduledObjective,
     vectors: Dataset,
 ) -> None:
-    eager, _, rows = train(1000, architecture, objective, vectors)
-    other, traced, same = train(5, architecture, objective, vectors)
+    eager, _, rows = train(False, architecture, objective, vectors)
+    other, traced, same = train(True, architecture, objective, vectors)
     assert traced.program is None
     assert eager.state.step == other.state.step == PLAN.steps
     if objective == Stepwise():

@@ -28,7 +28,7 @@ Records = dict[str, Float[Tensor, "steps members"]]
 GRADIENT_NORM = "gradient_norm"
 
 WARM_UP_CALLS = 3  # of the function, before it is recorded as a CUDA graph
-CALLS_BEFORE_TRACING = 200  # on a CPU: about as many calls of the program save the time that tracing takes
+MIN_TRACED_STEPS = 500  # on a CPU: fewer steps do not save the time that tracing takes
 # Parameters of mallopt in glibc's malloc.h, and sizes that no activation of a training step exceeds.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 TRIM_BYTES, MMAP_BYTES = 2**31 - 1, 2**30
@@ -120,10 +120,12 @@ class StackedEngine:
     compiled, or traced alone, which starts sooner. On a CPU steps run one by one, traced if they are many.
     """
 
-    def __init__(self, ensemble: Ensemble, data: Batches, order: BatchOrder, compiled: bool = False) -> None:
+    def __init__(
+        self, ensemble: Ensemble, data: Batches, order: BatchOrder, compiled: bool = False, planned_steps: int = 0
+    ) -> None:
         self.ensemble, self.data, self.order, self.compiled = ensemble, data, order, compiled
         self._graph: _Graph | None = None
-        self.cpu_step = TracedStep(self.step_on)
+        self.cpu_step = TracedStep(self.step_on, planned_steps >= MIN_TRACED_STEPS)
 
     def run(self, state: State, stop: int) -> Records:
         """Advance to step `stop`."""
@@ -230,37 +232,38 @@ def traced(step: Callable[..., dict[str, Tensor]], example: tuple[object, ...]) 
 
 
 class TracedStep:
-    """A step on a CPU that becomes a program after many calls; its numbers are the same, bit for bit.
+    """A step on a CPU that runs as a program if there are many; its numbers are the same, bit for bit.
 
     A step of small nets spends half its time in Python: in vmap, in autograd, and in modules. The program, which has
-    none of these, is used if it repeats the next step exactly. It does not where a step depends on more than its
-    arguments, such as a module's count of its calls.
+    none of these, is traced in the first step, and used if it repeats the second one exactly. It does not where a step
+    depends on more than its arguments, such as a module's count of its calls.
     """
 
-    def __init__(self, step: Callable[..., dict[str, Tensor]]) -> None:
-        self.step, self.calls = step, 0
+    def __init__(self, step: Callable[..., dict[str, Tensor]], traces: bool) -> None:
+        self.step, self.traces = step, traces
         self.program: Callable[..., dict[str, Tensor]] | None = None
+        self._candidate: Callable[..., dict[str, Tensor]] | None = None
 
     def __call__(self, state: State, *given: object) -> dict[str, Tensor]:
         """Do the step on a state, in place."""
-        self.calls += 1
-        if self.calls > CALLS_BEFORE_TRACING + 1 and self.program is not None:
-            return self.program(state.parameters, state.slots, state.buffers, *given)
-        traces = self.calls == CALLS_BEFORE_TRACING
-        other = state.copy() if traces or self.program is not None else state
-        row = self.step(state.parameters, state.slots, state.buffers, *given)
-        if traces:
+        if self.program is not None:
+            return self.program(*_tensors(state), *given)
+        if self._candidate is not None:
+            copy = state.copy()
+            row, again = self.step(*_tensors(state), *given), self._candidate(*_tensors(copy), *given)
+            self.program = self._candidate if _equal((row, _tensors(state)), (again, _tensors(copy))) else None
+            self._candidate = None
+            return row
+        if self.traces:
+            self.traces = False
             # Tracing fails where Python reads a number, such as that of the step.
             with suppress(Exception):
-                self.program = traced(self.step, (other.parameters, other.slots, other.buffers, *given))
-        elif self.program is not None:
-            again = self.program(other.parameters, other.slots, other.buffers, *given)
-            if not _equal(
-                (row, state.parameters, state.slots, state.buffers),
-                (again, other.parameters, other.slots, other.buffers),
-            ):
-                self.program = None
-        return row
+                self._candidate = traced(self.step, (*_tensors(state.copy()), *given))
+        return self.step(*_tensors(state), *given)
+
+
+def _tensors(state: State) -> tuple[Tensor, Slots, dict[str, Tensor]]:
+    return state.parameters, state.slots, state.buffers
 
 
 def _equal(one: object, other: object) -> bool:

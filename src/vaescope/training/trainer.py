@@ -120,7 +120,7 @@ class Trainer:
         steps, obstacle = planned_steps or plan.steps, self.ensemble.one_by_one
         self.compilation = choose_compilation(self.device.type, len(self.members), steps, compile, obstacle)
         self.engine: SingleEngine | StackedEngine = (
-            StackedEngine(self.ensemble, batches, self.order, self.compilation.compiled)
+            StackedEngine(self.ensemble, batches, self.order, self.compilation.compiled, steps)
             if stacked and not obstacle
             else SingleEngine(self.ensemble, batches, self.order)
         )
