@@ -3,9 +3,11 @@
 packages take user input; their tests check their own errors for wrong types.
 """
 
+import functools
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,3 +85,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """
     torch.manual_seed(0)
     jaxtyping.config.update("jaxtyping_disable", item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(scope="session")
+def onnx_operators() -> Iterator[None]:
+    """torch reads the source of a thousand ONNX operators for every file that it exports; here it does so once."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib)))
+        yield
