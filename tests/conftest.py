@@ -4,6 +4,7 @@ packages take user input; their tests check their own errors for wrong types.
 """
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -75,6 +76,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     # Slow files first, so that no worker starts a long file when the others are done.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests are no garbage: searching them again and again takes a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
