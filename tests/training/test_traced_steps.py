@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from vaescope.nets.net import Shape
 from vaescope.objectives import Beta, BetaTC, Factor, Terms
 from vaescope.objectives.objective import ScheduledObjective
 from vaescope.training import HistoryRow, Member, Plan, Trainer
-from vaescope.training.engines import StackedEngine, TracedStep
+from vaescope.training.engines import StackedEngine, TracedStep, eager_steps
 
 PLAN = Plan(16, 16, log_every=4, evaluate_every=8, monitor_every=0)
 SMALL = MLP((6,), (6,))
@@ -148,3 +149,10 @@ def test_a_step_that_depends_on_more_than_its_tensors_is_not_traced(
     if objective == Stepwise():
         assert same == rows
         assert_equal(eager, other)
+
+
+def test_tracing_starts_where_it_pays() -> None:
+    assert eager_steps(499, certain=True) == eager_steps(499, certain=False) == math.inf
+    assert eager_steps(500, certain=True) == 0
+    # A search may end after its first period.
+    assert eager_steps(500, certain=False) == 300
