@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from vaescope.nets.net import Shape
 from vaescope.objectives import Beta, BetaTC, Factor, Terms
 from vaescope.objectives.objective import ScheduledObjective
 from vaescope.training import HistoryRow, Member, Plan, Trainer
-from vaescope.training.engines import StackedEngine, TracedStep, eager_steps
+from vaescope.training.engines import StackedEngine, TracedStep, tracing_pays
 
 PLAN = Plan(16, 16, log_every=4, evaluate_every=8, monitor_every=0)
 SMALL = MLP((6,), (6,))
@@ -151,8 +150,7 @@ def test_a_step_that_depends_on_more_than_its_tensors_is_not_traced(
         assert_equal(eager, other)
 
 
-def test_tracing_starts_where_it_pays() -> None:
-    assert eager_steps(499, certain=True) == eager_steps(499, certain=False) == math.inf
-    assert eager_steps(500, certain=True) == 0
-    # A search may end after its first period.
-    assert eager_steps(500, certain=False) == 300
+def test_a_step_is_traced_where_that_pays() -> None:
+    assert [tracing_pays(steps, certain=True) for steps in (1, 499, 500)] == [False, False, True]
+    # A search usually ends long before the steps that it may need.
+    assert [tracing_pays(steps, certain=False) for steps in (500, 1999, 2000)] == [False, False, True]

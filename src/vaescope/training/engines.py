@@ -29,7 +29,7 @@ GRADIENT_NORM = "gradient_norm"
 
 WARM_UP_CALLS = 3  # of the function, before it is recorded as a CUDA graph
 MIN_TRACED_STEPS = 500  # on a CPU: fewer steps do not save the time that tracing takes
-UNCERTAIN_STEPS = 300  # that are done before tracing where training may stop long before the planned steps
+SEARCHED_SHARE = 0.25  # of the planned steps of a search, which usually ends after one of four periods
 # Parameters of mallopt in glibc's malloc.h, and sizes that no activation of a training step exceeds.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 TRIM_BYTES, MMAP_BYTES = 2**31 - 1, 2**30
@@ -127,11 +127,11 @@ class StackedEngine:
         data: Batches,
         order: BatchOrder,
         compiled: bool = False,
-        eager_steps: float = math.inf,
+        traces: bool = False,
     ) -> None:
         self.ensemble, self.data, self.order, self.compiled = ensemble, data, order, compiled
         self._graph: _Graph | None = None
-        self.cpu_step = TracedStep(self.step_on, eager_steps)
+        self.cpu_step = TracedStep(self.step_on, traces)
 
     def run(self, state: State, stop: int) -> Records:
         """Advance to step `stop`."""
@@ -241,12 +241,12 @@ class TracedStep:
     """A step on a CPU that runs as a program if there are many; its numbers are the same, bit for bit.
 
     A step of small nets spends half its time in Python: in vmap, in autograd, and in modules. The program, which has
-    none of these, is traced in one step, and used if it repeats the next one exactly. It does not where a step depends
-    on more than its arguments, such as a module's count of its calls.
+    none of these, is traced in the first step, and used if it repeats the second one exactly. It does not where a step
+    depends on more than its arguments, such as a module's count of its calls.
     """
 
-    def __init__(self, step: Callable[..., dict[str, Tensor]], eager_steps: float) -> None:
-        self.step, self.eager_steps = step, eager_steps
+    def __init__(self, step: Callable[..., dict[str, Tensor]], traces: bool) -> None:
+        self.step, self.traces = step, traces
         self.program: Callable[..., dict[str, Tensor]] | None = None
         self._candidate: Callable[..., dict[str, Tensor]] | None = None
 
@@ -260,19 +260,17 @@ class TracedStep:
             self.program = self._candidate if _equal((row, _tensors(state)), (again, _tensors(copy))) else None
             self._candidate = None
             return row
-        self.eager_steps -= 1
-        if self.eager_steps == -1:
+        if self.traces:
+            self.traces = False
             # Tracing fails where Python reads a number, such as that of the step.
             with suppress(Exception):
                 self._candidate = traced(self.step, (*_tensors(state.copy()), *given))
         return self.step(*_tensors(state), *given)
 
 
-def eager_steps(planned: int, certain: bool) -> float:
-    """Number of steps before tracing pays; `certain` if all planned steps will be done."""
-    if planned < MIN_TRACED_STEPS:
-        return math.inf
-    return 0 if certain else UNCERTAIN_STEPS
+def tracing_pays(planned: int, certain: bool) -> bool:
+    """Whether traced steps on a CPU save more time than tracing takes; `certain` if all planned steps will be done."""
+    return planned * (1 if certain else SEARCHED_SHARE) >= MIN_TRACED_STEPS
 
 
 def _tensors(state: State) -> tuple[Tensor, Slots, dict[str, Tensor]]:
