@@ -104,7 +104,7 @@ def vectors() -> Dataset:
         (Architecture(net=SMALL), Beta(warm_up=15, free_bits=0.1), False),
         (Architecture(net=SMALL), Beta(), True),
         (Architecture(net=SMALL), BetaTC(), False),
-        (Architecture(net=SMALL), Factor(), False),
+        (Architecture(net=SMALL), Factor(critic_widths=(8, 8)), False),
         (Architecture(net=Conv(channels=(2, 2, 2, 2), hidden=6)), Beta(), False),
         (Architecture(net=SMALL, model="conditional", condition=10), Beta(), False),
         (Architecture(net=OwnNet(), likelihood="gaussian"), Beta(), False),
