@@ -231,9 +231,13 @@ def traced(step: Callable[..., dict[str, Tensor]], example: tuple[object, ...]) 
 
     Tracing runs the step once on the tensors, which it changes.
     """
+    from torch._guards import TracingContext, tracing
+    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
+    # Without one mode for all operations, torch makes a new one for each, which takes longer than the rest.
+    with tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
+        program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
     return program
 
 
