@@ -28,7 +28,7 @@ Records = dict[str, Float[Tensor, "steps members"]]
 GRADIENT_NORM = "gradient_norm"
 
 WARM_UP_CALLS = 3  # of the function, before it is recorded as a CUDA graph
-MIN_TRACED_STEPS = 500  # on a CPU: fewer steps do not save the time that tracing takes
+MIN_TRACED_STEPS = 250  # on a CPU: fewer steps do not save the time that tracing takes
 SEARCHED_SHARE = 0.25  # of the planned steps of a search, which usually ends after one of four periods
 # Parameters of mallopt in glibc's malloc.h, and sizes that no activation of a training step exceeds.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
