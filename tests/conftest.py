@@ -92,6 +92,11 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """At the end of the process everything is deleted, as packages of bindings demand."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Weights that a test or its fixtures draw do not depend on the tests before it.
