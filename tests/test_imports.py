@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import json
 import re
@@ -29,9 +30,15 @@ WRITING = {"write_text", "write_bytes", "savez", "savez_compressed", "savetxt", 
 WRITERS = {"files.py", "data/stored_rows.py", "runs/journal.py", "runs/queries.py"}
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file, flattened."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_file_is_read_with_pickle(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "weights_only"):
             assert isinstance(node.value, ast.Constant)
             assert node.value.value is (node.arg == "weights_only")
@@ -46,7 +53,7 @@ def test_files_are_written_by_the_functions_that_replace_them_as_a_whole() -> No
     found = {
         path.relative_to(ROOT).as_posix()
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and _writes(node)
     }
     assert found == WRITERS
@@ -62,13 +69,23 @@ def _writes(call: ast.Call) -> bool:
     )
 
 
-@pytest.mark.parametrize("package", ARRAYS)
-def test_the_array_packages_load_no_higher_package(package: str) -> None:
-    code = f"import sys, json, vaescope.{package}; print(json.dumps([m for m in sys.modules if m[:9] == 'vaescope.']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.split(".")[1] for name in json.loads(done.stdout)}
-    assert package in loaded
-    assert loaded & UPPER == set()
+# One interpreter for all packages: loading torch takes longer than the rest.
+LOAD = """
+import importlib, json, sys
+loaded = {}
+for package in sys.argv[1:]:
+    importlib.import_module(f"vaescope.{package}")
+    loaded[package] = [name for name in sys.modules if name.startswith("vaescope.")]
+print(json.dumps(loaded))
+"""
+
+
+def test_the_array_packages_load_no_higher_package() -> None:
+    done = subprocess.run([sys.executable, "-c", LOAD, *ARRAYS], capture_output=True, text=True, check=True)
+    for package, modules in json.loads(done.stdout).items():
+        loaded = {name.split(".")[1] for name in modules}
+        assert package in loaded
+        assert loaded & UPPER == set(), package
 
 
 STUDIES = sorted((ROOT / "studies").rglob("*.py"))
@@ -78,7 +95,7 @@ SHARED = ("checks", "errors", "files", "markup", "notebook", "numerics", "regist
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_study_uses_only_public_names(path: Path) -> None:
     # import-linter cannot tell the function `encode` of a package from its module `encode`.
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         module = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
         if module[:1] != ["vaescope"] or len(module) == 1 or module[1] in ("studies", *SHARED):
             continue
@@ -108,10 +125,5 @@ def test_every_optional_package_has_a_contract() -> None:
 
 
 def test_a_class_name_stands_for_one_class() -> None:
-    names = Counter(
-        node.name
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
+    names = Counter(node.name for path in FILES for node in nodes_of(path) if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1] == []

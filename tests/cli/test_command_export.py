@@ -14,6 +14,7 @@ from vaescope import cli
 from vaescope.runs import Run, fit
 
 pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.usefixtures("onnx_operators")
 
 RUNNER = CliRunner()
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}

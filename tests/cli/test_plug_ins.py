@@ -18,12 +18,13 @@ import vaescope
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 SOURCES = str(Path(vaescope.__file__).parents[1])
 SMALL = ["digits", "--net", "narrow", "--set", "net.width=3", "--likelihood", "cauchy", "--objective", "squared_rate"]
-# Several commands in one process: most of the time goes into loading torch.
+# Several commands in one process: most of the time goes into loading torch. A word with a star is a path to look up.
 DRIVER = """
-import json, sys
+import glob, json, sys
 from vaescope.cli import app
 for words in json.load(sys.stdin):
-    app(words, standalone_mode=False)
+    app([glob.glob(word)[0] if "*" in word else word for word in words], standalone_mode=False)
+    print("\\0")
 """
 
 
@@ -45,18 +46,31 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
-    *words: str, plug_ins: Path | None, commands: list[list[str]] | None = None
-) -> subprocess.CompletedProcess[str]:
+def run(*words: str, plug_ins: Path | None, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run the interpreter with or without the package on its path."""
     path = os.pathsep.join([SOURCES, *([] if plug_ins is None else [str(plug_ins)])])
     return subprocess.run(
         [sys.executable, *words],
-        input=json.dumps(commands),
+        input=given,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200", "NO_COLOR": "1"},
     )
+
+
+def outputs(*commands: list[str], plug_ins: Path | None) -> list[str]:
+    """What each command prints, all run in one process."""
+    done = run("-c", DRIVER, plug_ins=plug_ins, given=json.dumps(commands))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\0\n")[:-1]
+
+
+@pytest.fixture(scope="module")
+def helped(installed: Path) -> dict[str, tuple[str, str]]:
+    """The help of each command with the package and without."""
+    commands = ("fit", "fondue", "diagnose")
+    both = (outputs(*([command, "--help"] for command in commands), plug_ins=found) for found in (installed, None))
+    return dict(zip(commands, zip(*both, strict=True), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -67,19 +81,10 @@ def used(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     fit = ["fit", *SMALL, "--latents", "3", "--steps", "20", "--tracker", "lines", *where]
     search = ["--period", "20", "--max-periods", "2", "--init", "2", "--largest", "4", "--seeds", "1"]
     fondue = ["fondue", *SMALL, "--gap", "quiet", "--set", "gap.variance=0.01", *search, *where]
-    trained = run("-c", DRIVER, plug_ins=installed, commands=[fit])
-    assert trained.returncode == 0, trained.stderr
-    (row,) = json.loads(trained.stdout)
-    diagnose = ["diagnose", row["id"], "--metrics", "best_correlation", "--runs", str(runs), "--json"]
-    done = run("-c", DRIVER, plug_ins=installed, commands=[diagnose, fondue])
-    assert done.returncode == 0, done.stderr
-    decoder, rest = json.JSONDecoder(), done.stdout
-    found = [row]
-    while rest.strip():
-        document, end = decoder.raw_decode(rest.lstrip())
-        found.append(document)
-        rest = rest.lstrip()[end:]
-    return runs, found
+    # A folder of a run has a name of hexadecimal digits.
+    diagnose = ["diagnose", str(runs / "[0-9a-f]*"), "--metrics", "best_correlation", "--runs", str(runs), "--json"]
+    trained, *found = map(json.loads, outputs(fit, diagnose, fondue, plug_ins=installed))
+    return runs, [trained[0], *found]
 
 
 @pytest.mark.parametrize(
@@ -90,14 +95,17 @@ def used(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         ("diagnose", ["best_correlation"]),
     ],
 )
-def test_the_help_lists_variants_of_plug_ins(command: str, names: list[str], installed: Path) -> None:
-    shown = run("-m", "vaescope.cli", command, "--help", plug_ins=installed).stdout
+def test_the_help_lists_variants_of_plug_ins(
+    command: str, names: list[str], helped: dict[str, tuple[str, str]]
+) -> None:
+    shown, without = helped[command]
+    assert "Usage" in without
     assert all(name in shown for name in names)
-    assert not any(name in run("-m", "vaescope.cli", command, "--help", plug_ins=None).stdout for name in names)
+    assert not any(name in without for name in names)
 
 
-def test_the_help_of_fit_names_the_package(installed: Path) -> None:
-    assert "vaescope-example-plugin 0.3" in run("-m", "vaescope.cli", "fit", "--help", plug_ins=installed).stdout
+def test_the_help_of_fit_names_the_package(helped: dict[str, tuple[str, str]]) -> None:
+    assert "vaescope-example-plugin 0.3" in helped["fit"][0]
 
 
 def test_a_run_is_trained_and_saved_with_parts_of_a_plug_in(used: tuple[Path, list[Any]]) -> None:

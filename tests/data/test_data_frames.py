@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import json
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -427,15 +426,6 @@ def test_without_pyarrow_a_parquet_file_is_one_sentence(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match=r"t\.parquet: .*pyarrow.*pip install 'vaescope\[tables\]'\.?$"):
         open_dataset(tmp_path / "t.parquet")
-
-
-def test_narwhals_is_imported_for_tables_only() -> None:
-    program = (
-        "import sys, numpy as np; from vaescope.data import open_dataset; open_dataset(np.eye(3)); "
-        "open_dataset([[1.0], [2.0]]); print({'narwhals', 'pandas', 'polars', 'pyarrow'} & set(sys.modules))"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "set()"
 
 
 def test_a_run_on_a_table_opens_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

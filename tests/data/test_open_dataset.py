@@ -101,11 +101,15 @@ def test_options_reach_the_opener() -> None:
     assert (len(dataset), dataset.shape) == (30, (9,))
 
 
-def test_importing_the_package_does_not_load_heavy_packages() -> None:
+def test_importing_the_package_loads_no_heavy_packages_and_opening_arrays_none_for_tables() -> None:
     heavy = ("sklearn", "pooch", "pandas", "matplotlib", "plotly")
-    program = f"import sys, vaescope.data; print(set({heavy!r}) & set(sys.modules))"
+    program = (
+        f"import sys, numpy as np, vaescope.data; print(set({heavy!r}) & set(sys.modules)); "
+        "vaescope.data.open_dataset(np.eye(3)); vaescope.data.open_dataset([[1.0], [2.0]]); "
+        "print({'narwhals', 'pandas', 'polars', 'pyarrow'} & set(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "set()"
+    assert ran.stdout.splitlines() == ["set()", "set()"]
 
 
 def test_a_table_of_a_name_and_options_is_opened() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -115,29 +116,37 @@ def curve(activation: str) -> Case:
     return model, torch.tensor(places)[:, None], None
 
 
-def cases() -> dict[str, Case]:
-    """Everything that is decoded in the browser, by a name."""
-    models = {
-        f"{model} {net} {likelihood}": build(net, model, likelihood)
+def builders() -> dict[str, Callable[[], Case]]:
+    """What makes everything that is decoded in the browser, by a name."""
+
+    def of(make: Callable[..., Any], *given: Any, **named: Any) -> Callable[[], Case]:
+        return lambda: coded(make(*given, **named))
+
+    def masked_of(*given: Any) -> Callable[[], Case]:
+        return lambda: coded(masked(build(*given)))
+
+    found = {
+        f"{model} {net} {likelihood}": of(build, net, model, likelihood)
         for model in MODELS
         for net in SMALL
         for likelihood in LIVE
     }
     for net in SMALL:
         for shape in ((1, 28, 28), (3, 13, 9), *(() if net == "conv" else ((5,),))):
-            models[f"{net} {shape}"] = build(net, shape=shape)
-        models[f"{net} of one latent"] = build(net, latents=1)
-        models[f"{net} masked"] = masked(build(net))
-        models[f"conditional {net} masked"] = masked(build(net, "conditional"))
+            found[f"{net} {shape}"] = of(build, net, shape=shape)
+        found[f"{net} of one latent"] = of(build, net, latents=1)
+        found[f"{net} masked"] = masked_of(net)
+        found[f"conditional {net} masked"] = masked_of(net, "conditional")
     for name in ACTIVATIONS:
-        models[f"mlp of {name}"] = build({**SMALL["mlp"], "name": "mlp", "decoder_activation": name})
+        found[f"mlp of {name}"] = of(build, {**SMALL["mlp"], "name": "mlp", "decoder_activation": name})
     for kernel in (2, 6):
-        models[f"conv of kernels {kernel}"] = with_kernels(build("conv", shape=(2, 13, 9)), kernel)
-    models["float64"] = build("mlp").double()
-    models["standardised"] = standardised(0.3, 0.7)
-    models["dsprites"] = build({"name": "conv"}, likelihood="bernoulli", shape=(1, 64, 64), latents=10)
-    curves = {f"curve {name}": curve(name) for name in ACTIVATIONS}
-    return {name: coded(model) for name, model in models.items()} | curves
+        found[f"conv of kernels {kernel}"] = of(
+            lambda kernel: with_kernels(build("conv", shape=(2, 13, 9)), kernel), kernel
+        )
+    found["float64"] = of(lambda: build("mlp").double())
+    found["standardised"] = of(standardised, 0.3, 0.7)
+    found["dsprites"] = of(build, {"name": "conv"}, likelihood="bernoulli", shape=(1, 64, 64), latents=10)
+    return found | {f"curve {name}": partial(curve, name) for name in ACTIVATIONS}
 
 
 def coded(model: Any) -> Case:
@@ -147,7 +156,13 @@ def coded(model: Any) -> Case:
     return model, z, torch.eye(width)[torch.arange(ITEMS) % width] if width else None
 
 
-CASES = cases()
+BUILDERS = builders()
+
+
+@cache
+def case(name: str) -> Case:
+    """Built when a test needs it: every process that collects tests knows the names alone."""
+    return BUILDERS[name]()
 
 
 def page_of(tables: list[dict[str, Any]]) -> str:
@@ -172,7 +187,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     file = tmp_path_factory.mktemp("decoders") / "page.html"
-    file.write_text(page_of([entry(name, *one) for name, one in CASES.items()]), encoding="utf-8")
+    file.write_text(page_of([entry(name, *case(name)) for name in BUILDERS]), encoding="utf-8")
     with opened(browser, file) as page:
         yield page
 
@@ -180,7 +195,7 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
 @pytest.fixture(scope="module")
 def decoded(page: Any) -> dict[str, np.ndarray]:
     """What the browser decodes for every case."""
-    return {name: np.array(items) for name, items in zip(CASES, page.evaluate(DECODE), strict=True)}
+    return {name: np.array(items) for name, items in zip(BUILDERS, page.evaluate(DECODE), strict=True)}
 
 
 def rounded(model: Any) -> Any:
@@ -199,9 +214,9 @@ def wanted(model: Any, z: Tensor, condition: Tensor | None) -> np.ndarray:
         return model.decode(z * model.latent_mask, condition).mean.flatten(1).numpy()
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("curve")])
+@pytest.mark.parametrize("name", [name for name in BUILDERS if not name.startswith("curve")])
 def test_the_browser_decodes_what_pytorch_decodes(decoded: dict[str, np.ndarray], name: str) -> None:
-    model, *given = CASES[name]
+    model, *given = case(name)
     expected = wanted(model, *given)
     assert decoded[name].shape == expected.shape
     assert np.abs(decoded[name] - expected).max() < 1e-4
@@ -225,11 +240,11 @@ def test_activations_equal_those_of_pytorch_for_small_and_large_inputs(
     decoded: dict[str, np.ndarray], activation: str
 ) -> None:
     name = f"curve {activation}"
-    np.testing.assert_allclose(decoded[name], wanted(*CASES[name]), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(decoded[name], wanted(*case(name)), rtol=1e-6, atol=1e-6)
 
 
 def test_labels_change_what_a_conditional_model_decodes(page: Any) -> None:
-    made = export_decoder(CASES["conditional conv bernoulli"][0])
+    made = export_decoder(case("conditional conv bernoulli")[0])
     assert (made.condition, made.inputs) == (3, 4)
     one, other = page.evaluate(
         "async (table) => { const made = await vaescope.decoder(table);"
@@ -240,7 +255,7 @@ def test_labels_change_what_a_conditional_model_decodes(page: Any) -> None:
 
 
 def test_wrong_lengths_raise_an_error(page: Any) -> None:
-    made = export_decoder(CASES["conditional mlp bernoulli"][0])
+    made = export_decoder(case("conditional mlp bernoulli")[0])
     attempt = (
         "async ([table, z, condition]) => { try { (await vaescope.decoder(table)).decode(z, condition); return null; }"
         "catch (error) { return error.message; } }"
@@ -259,13 +274,13 @@ def test_every_net_likelihood_and_model_is_exported() -> None:
     for model, net, likelihood in (
         (model, net, likelihood) for model in MODELS for net in SMALL for likelihood in LIVE
     ):
-        made = export_decoder(CASES[f"{model} {net} {likelihood}"][0])
+        made = export_decoder(case(f"{model} {net} {likelihood}")[0])
         assert made.shape == [1, 8, 8]
         assert json.loads(json.dumps(made.plain())) == made.plain()
 
 
 def test_the_operations_of_the_conv_net_are_in_order() -> None:
-    made = export_decoder(CASES["vae conv bernoulli"][0])
+    made = export_decoder(case("vae conv bernoulli")[0])
     names = [operation["name"] for operation in made.operations]
     deconvolutions = ["deconvolve", "relu"] * 3 + ["deconvolve"]
     assert names == ["linear", "relu", "linear", "relu", "reshape", *deconvolutions, "channels_first", "sigmoid"]
@@ -364,7 +379,7 @@ def test_a_subclass_with_the_same_decode_is_exported() -> None:
 
 
 def test_masked_latents_have_no_weight() -> None:
-    made = export_decoder(CASES["conditional mlp masked"][0])
+    made = export_decoder(case("conditional mlp masked")[0])
     first = made.operations[0]
     rows = unpack(made.weights)[first["weight"] : first["bias"]].reshape(first["inputs"], first["outputs"])
     assert [bool(row.any()) for row in rows] == [True] * 3 + [True, True, False, False]

@@ -22,6 +22,7 @@ from vaescope.runs.pruning import prune
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.usefixtures("onnx_operators")
 
 NET = {"name": "mlp", "encoder_widths": [6], "decoder_widths": [6]}
 CONV = {"name": "conv", "kernels": [4, 2], "channels": [4, 4], "hidden": 8}

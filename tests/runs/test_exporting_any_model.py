@@ -18,6 +18,7 @@ from vaescope.runs import onnx_files
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.usefixtures("onnx_operators")
 
 X = torch.from_numpy(np.random.default_rng(0).random((80, 1, 8, 8), dtype=np.float32))
 

@@ -59,6 +59,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("onnx_operators")
 def test_data_in_memory_need_not_be_passed_again(kind: str, tmp_path: Path) -> None:
     run = vs.fit(KINDS[kind](), 3, runs=tmp_path / "runs", **TINY)
     gc.collect()  # only the run holds the data

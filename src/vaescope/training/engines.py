@@ -6,7 +6,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.func import grad_and_value, vmap
+from torch.utils import _pytree as pytree
 
 from vaescope.nets.convolution import library_convolutions
 from vaescope.numerics import counter
@@ -27,6 +28,8 @@ Records = dict[str, Float[Tensor, "steps members"]]
 GRADIENT_NORM = "gradient_norm"
 
 WARM_UP_CALLS = 3  # of the function, before it is recorded as a CUDA graph
+MIN_TRACED_STEPS = 250  # on a CPU: fewer steps do not save the time that tracing takes
+SEARCHED_SHARE = 0.25  # of the planned steps of a search, which usually ends after one of four periods
 # Parameters of mallopt in glibc's malloc.h, and sizes that no activation of a training step exceeds.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 TRIM_BYTES, MMAP_BYTES = 2**31 - 1, 2**30
@@ -115,12 +118,20 @@ class StackedEngine:
 
     On a GPU a step is one program in one graph, which reads the items and the noise of the step from buffers on the
     device; the host only launches it, after it has filled the buffer of the items if these are streamed. The program is
-    compiled, or traced alone, which starts sooner.
+    compiled, or traced alone, which starts sooner. On a CPU steps run one by one, traced if they are many.
     """
 
-    def __init__(self, ensemble: Ensemble, data: Batches, order: BatchOrder, compiled: bool = False) -> None:
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        data: Batches,
+        order: BatchOrder,
+        compiled: bool = False,
+        traces: bool = False,
+    ) -> None:
         self.ensemble, self.data, self.order, self.compiled = ensemble, data, order, compiled
         self._graph: _Graph | None = None
+        self.cpu_step = TracedStep(self.step_on, traces)
 
     def run(self, state: State, stop: int) -> Records:
         """Advance to step `stop`."""
@@ -135,17 +146,10 @@ class StackedEngine:
         else:
             rows = []
             for position, (number, items) in enumerate(zip(steps, self.data.steps(indices), strict=True)):
-                row = self.step(
-                    state.parameters,
-                    state.slots,
-                    state.buffers,
-                    indices[position],
-                    items,
-                    {name: draw[position] for name, draw in noise.items()},
-                    torch.tensor(number),
-                    ensemble.inputs,
-                )
-                rows.append(row)
+                index = indices[position]
+                x = self.data.of_step(items, index)
+                drawn = {name: draw[position] for name, draw in noise.items()} | self.data.condition(index)
+                rows.append(self.cpu_step(state, x, drawn, torch.tensor(number), ensemble.inputs))
             records = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
         state.step = stop
         return {name: record.cpu().double() for name, record in records.items()}
@@ -172,9 +176,21 @@ class StackedEngine:
         inputs: MemberInputs,
     ) -> dict[str, Float[Tensor, "members"]]:
         """One step of every member, in place."""
-        ensemble = self.ensemble
         x = self.data.of_step(given, index)
-        noise = noise | self.data.condition(index)
+        return self.step_on(parameters, slots, buffers, x, noise | self.data.condition(index), step, inputs)
+
+    def step_on(
+        self,
+        parameters: Float[Tensor, "members size"],
+        slots: Slots,
+        buffers: dict[str, Tensor],
+        x: Float[Tensor, "members batch ..."],
+        noise: dict[str, Tensor],
+        step: Tensor,
+        inputs: MemberInputs,
+    ) -> dict[str, Float[Tensor, "members"]]:
+        """`step` on items that have been read."""
+        ensemble = self.ensemble
         gradient, (_, (terms, after)) = vmap(grad_and_value(partial(ensemble.loss, step=step), has_aux=True))(
             parameters, buffers, inputs.masks, inputs.strengths, x, noise
         )
@@ -215,10 +231,59 @@ def traced(step: Callable[..., dict[str, Tensor]], example: tuple[object, ...]) 
 
     Tracing runs the step once on the tensors, which it changes.
     """
+    from torch._guards import TracingContext, tracing
+    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
+    # Without one mode for all operations, torch makes a new one for each, which takes longer than the rest.
+    with tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
+        program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
     return program
+
+
+class TracedStep:
+    """A step on a CPU that runs as a program if there are many; its numbers are the same, bit for bit.
+
+    A step of small nets spends half its time in Python: in vmap, in autograd, and in modules. The program, which has
+    none of these, is traced in the first step, and used if it repeats the second one exactly. It does not where a step
+    depends on more than its arguments, such as a module's count of its calls.
+    """
+
+    def __init__(self, step: Callable[..., dict[str, Tensor]], traces: bool) -> None:
+        self.step, self.traces = step, traces
+        self.program: Callable[..., dict[str, Tensor]] | None = None
+        self._candidate: Callable[..., dict[str, Tensor]] | None = None
+
+    def __call__(self, state: State, *given: object) -> dict[str, Tensor]:
+        """Do the step on a state, in place."""
+        if self.program is not None:
+            return self.program(*_tensors(state), *given)
+        if self._candidate is not None:
+            copy = state.copy()
+            row, again = self.step(*_tensors(state), *given), self._candidate(*_tensors(copy), *given)
+            self.program = self._candidate if _equal((row, _tensors(state)), (again, _tensors(copy))) else None
+            self._candidate = None
+            return row
+        if self.traces:
+            self.traces = False
+            # Tracing fails where Python reads a number, such as that of the step.
+            with suppress(Exception):
+                self._candidate = traced(self.step, (*_tensors(state.copy()), *given))
+        return self.step(*_tensors(state), *given)
+
+
+def tracing_pays(planned: int, certain: bool) -> bool:
+    """Whether traced steps on a CPU save more time than tracing takes; `certain` if all planned steps will be done."""
+    return planned * (1 if certain else SEARCHED_SHARE) >= MIN_TRACED_STEPS
+
+
+def _tensors(state: State) -> tuple[Tensor, Slots, dict[str, Tensor]]:
+    return state.parameters, state.slots, state.buffers
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether two structures hold the same tensors."""
+    return all(torch.equal(*pair) for pair in zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=True))
 
 
 class _Graph:

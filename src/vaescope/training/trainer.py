@@ -25,7 +25,7 @@ from vaescope.training.batches import Batches, BatchOrder
 from vaescope.training.checkpoint import State
 from vaescope.training.compilation import choose_compilation
 from vaescope.training.device import check_precision, exceeds_memory, free_memory
-from vaescope.training.engines import Records, SingleEngine, StackedEngine, first_not_finite
+from vaescope.training.engines import Records, SingleEngine, StackedEngine, first_not_finite, tracing_pays
 from vaescope.training.ensemble import CRITIC_OPTIMISER, Ensemble
 from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
 from vaescope.training.monitor import HistoryValue, Monitor
@@ -119,8 +119,9 @@ class Trainer:
         self._evaluated = None if self.held_out is None else Batches.of_few(self.held_out, model, self.device)
         steps, obstacle = planned_steps or plan.steps, self.ensemble.one_by_one
         self.compilation = choose_compilation(self.device.type, len(self.members), steps, compile, obstacle)
+        traces = tracing_pays(steps, certain=planned_steps is None)
         self.engine: SingleEngine | StackedEngine = (
-            StackedEngine(self.ensemble, batches, self.order, self.compilation.compiled)
+            StackedEngine(self.ensemble, batches, self.order, self.compilation.compiled, traces)
             if stacked and not obstacle
             else SingleEngine(self.ensemble, batches, self.order)
         )
