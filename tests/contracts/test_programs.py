@@ -18,7 +18,7 @@ from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.batches import Batches, draw_noise
-from vaescope.training.engines import StackedEngine, traced
+from vaescope.training.engines import StackedEngine, one_fake_mode, traced
 
 NET = MLP((12,), (12,))
 PLAN = Plan(4, 8, precision="float64", log_every=2, evaluate_every=4, monitor_every=0)
@@ -51,7 +51,8 @@ def inputs_of(trainer: Trainer) -> tuple[object, ...]:
 def traced_step(trainer: Trainer, step: Step) -> Step:
     """The step as one program, which waits for no number of a GPU."""
     before = trainer.state.copy()
-    program = traced(step, inputs_of(trainer))
+    with one_fake_mode():
+        program = traced(step, inputs_of(trainer))
     trainer.state.restore(before)
     nodes = program.graph.nodes  # type: ignore[attr-defined]
     assert torch.ops.aten._local_scalar_dense.default not in {node.target for node in nodes}

@@ -16,6 +16,7 @@ from vaescope.nets.mlp import VectorDecoder
 from vaescope.nets.net import Shape
 from vaescope.objectives import Beta, BetaTC, Factor, Terms
 from vaescope.objectives.objective import ScheduledObjective
+from vaescope.runs import FitOptions
 from vaescope.training import HistoryRow, Member, Plan, Trainer
 from vaescope.training.engines import StackedEngine, TracedStep, tracing_pays
 
@@ -148,6 +149,27 @@ def test_a_step_that_depends_on_more_than_its_tensors_is_not_traced(
     if objective == Stepwise():
         assert same == rows
         assert_equal(eager, other)
+
+
+class Linear(nn.Module):
+    """A model that a user's factory builds."""
+
+    def __init__(self, latents: int) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(8, 2 * latents), nn.Linear(latents, 8)
+
+    def encode(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self.encoder(x).chunk(2, 1)
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self.decoder(z)
+
+
+def test_steps_of_a_model_of_a_factory_are_not_traced(vectors: Dataset) -> None:
+    architecture = FitOptions(model=Linear).architecture(vectors)
+    trainer = Trainer(architecture, [Member(2), Member(2, seed=1)], Plan(250), vectors)
+    assert isinstance(trainer.engine, StackedEngine)
+    assert not trainer.engine.cpu_step.traces
 
 
 def test_a_step_is_traced_where_that_pays() -> None:

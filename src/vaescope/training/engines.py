@@ -6,7 +6,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
@@ -231,14 +231,22 @@ def traced(step: Callable[..., dict[str, Tensor]], example: tuple[object, ...]) 
 
     Tracing runs the step once on the tensors, which it changes.
     """
-    from torch._guards import TracingContext, tracing
-    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    # Without one mode for all operations, torch makes a new one for each, which takes longer than the rest.
-    with tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
-        program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
+    program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
     return program
+
+
+def one_fake_mode() -> AbstractContextManager[object]:
+    """Share one mode of fake tensors while a step is traced on a CPU.
+
+    Otherwise torch makes a new one for each operation, which takes longer than everything else.
+    """
+    from torch._guards import TracingContext, tracing
+    from torch._subclasses import FakeTensorMode
+
+    context: AbstractContextManager[object] = tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True)))
+    return context
 
 
 class TracedStep:
@@ -266,8 +274,8 @@ class TracedStep:
             return row
         if self.traces:
             self.traces = False
-            # Tracing fails where Python reads a number, such as that of the step.
-            with suppress(Exception):
+            # Tracing raises an error where Python reads a number, such as that of the step.
+            with suppress(RuntimeError), one_fake_mode():
                 self._candidate = traced(self.step, (*_tensors(state.copy()), *given))
         return self.step(*_tensors(state), *given)
 

@@ -15,7 +15,7 @@ from vaescope.errors import ConfigurationError, NonFiniteError, RepetitionWarnin
 from vaescope.likelihoods import FittedToItems
 from vaescope.likelihoods.units import large_scale, takes_any_scale
 from vaescope.memory import check_memory, memory_shortage
-from vaescope.models import AnyArchitecture, TrainableModel, likelihood_of
+from vaescope.models import AnyArchitecture, FactoryModel, TrainableModel, likelihood_of
 from vaescope.models.architecture import check_fits, without_memory
 from vaescope.nets import initialise
 from vaescope.numerics.linalg import repeatable_convolutions, tf32_products
@@ -119,7 +119,8 @@ class Trainer:
         self._evaluated = None if self.held_out is None else Batches.of_few(self.held_out, model, self.device)
         steps, obstacle = planned_steps or plan.steps, self.ensemble.one_by_one
         self.compilation = choose_compilation(self.device.type, len(self.members), steps, compile, obstacle)
-        traces = tracing_pays(steps, certain=planned_steps is None)
+        # A user's module may depend on how often it was called, which shows too late.
+        traces = tracing_pays(steps, certain=planned_steps is None) and not isinstance(model, FactoryModel)
         self.engine: SingleEngine | StackedEngine = (
             StackedEngine(self.ensemble, batches, self.order, self.compilation.compiled, traces)
             if stacked and not obstacle
