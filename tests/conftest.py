@@ -20,6 +20,10 @@ from jaxtyping import install_import_hook
 # Without a GPU, `torch.manual_seed` spends a third of a millisecond on the seeds of other devices.
 seed_torch = torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed
 
+# Kernels of a GPU run in Triton's interpreter where there is none; it reads this when they are defined.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
 COMPUTING = ("numerics", "nets", "posteriors", "priors", "likelihoods")
 
 # A shell starts background jobs with interrupts ignored, and their processes inherit that: commands that tests

@@ -1,9 +1,13 @@
 """Tests in this folder need a GPU; warnings of the compiler are ignored."""
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
+
+# Each process of pytest would start as many compilers as there are cores.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
 
 COMPILER_WARNINGS = ("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 

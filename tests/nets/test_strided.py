@@ -1,11 +1,10 @@
 """Kernels of convolutions of stride 2: against the library, their adjoints, derivatives, and batched weights.
 
-Without a GPU the kernels run in Triton's interpreter.
+Without a GPU the kernels run in Triton's interpreter; see conftest.py.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 
@@ -15,16 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vmap
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are defined
-
 from vaescope.data import open_dataset
 from vaescope.models import Architecture
 from vaescope.nets import Conv, convolution, strided, strided_kernels
 from vaescope.numerics.linalg import tf32_products
 from vaescope.training import Member, Plan, Trainer
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 MEMBERS, BATCH = 2, 3
 # The height and width of the small image, the channels of the large and of the small one, and the kernel. Channels
 # that a step of the sum divides take another way than others, and so do few channels of the large image.

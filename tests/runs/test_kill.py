@@ -126,7 +126,7 @@ def test_ten_kills_change_neither_weights_nor_state_nor_history(tmp_path: Path) 
 def test_kills_of_an_ensemble_change_nothing_in_any_order_of_members(tmp_path: Path) -> None:
     length = train(tmp_path / "whole", 800, "0,1,2")
     moments = random.Random(1)
-    delays = [moments.uniform(0.05, 0.3) * length for _ in range(5)]
+    delays = [moments.uniform(0.05, 0.15) * length for _ in range(5)]
     hits, reached = train_killed(tmp_path / "killed", 800, ["0,1,2", "2,0,1"], delays)
     assert hits >= 3
     assert reached

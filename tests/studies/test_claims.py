@@ -81,7 +81,7 @@ def test_quick_numbers_test_nothing_but_where_nothing_is_trained(scale: str, exa
     (judged,) = study.judge([], scale)
     assert judged.verdict == verdict
     if verdict == UNTESTED:
-        assert "`vaescope reproduce bonheme-table8.1 --scale paper` (about 6 minutes on an H200" in judged.why
+        assert "`vaescope reproduce bonheme-table8.1 --scale paper` (about 5 minutes on an H200" in judged.why
 
 
 def test_every_study_states_claims_of_its_source() -> None:
