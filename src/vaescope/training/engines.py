@@ -216,15 +216,14 @@ class StackedEngine:
         x = x.to(memory_format=torch.channels_last) if x.ndim == 4 else x
         drawn = first_member(noise) | self.data.condition(index[0])
         values, held = first_member(inputs.strengths), first_member(buffers)
-        # Not by torch.func, which would import the compiler: that takes as long as a thousand steps.
-        vector = parameters[0].detach().requires_grad_()
-        loss, (terms, after) = ensemble.loss(vector, held, inputs.masks[0], values, x, drawn, step)
-        (gradient,) = torch.autograd.grad(loss, vector)
+        gradient, (_, (terms, after)) = grad_and_value(partial(ensemble.loss, step=step), has_aux=True)(
+            parameters[0], held, inputs.masks[0], values, x, drawn
+        )
         ensemble.update(parameters, gradient[None], slots, step, inputs, apply_fused)
         for name, buffer in held.items():
-            buffer.copy_(after[name].detach())
+            buffer.copy_(after[name])
         norm = torch.linalg.vector_norm(gradient)
-        return {name: term.detach()[None] for name, term in {**terms, GRADIENT_NORM: norm}.items()}
+        return {name: term[None] for name, term in {**terms, GRADIENT_NORM: norm}.items()}
 
 
 def traced(step: Callable[..., dict[str, Tensor]], example: tuple[object, ...]) -> Callable[..., dict[str, Tensor]]:
