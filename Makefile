@@ -21,9 +21,9 @@ demo: $(VENV)/.installed
 docs: $(VENV)/.documented
 	OMP_NUM_THREADS=2 $(BIN)/python tools/site --notebooks $(SITE)
 
-# Four processes keep two cores busy while some of their tests wait for processes of their own.
+# Three processes keep two cores busy while some of their tests wait for processes of their own.
 test: $(VENV)/.developed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # All but the tests marked slow: for work in progress.
 test-fast: $(VENV)/.developed

@@ -75,14 +75,22 @@ SLOW = (
 )
 
 
+# They wait for lost machines and parents most of the time: begun first, they wait while others work.
+WAITING = ("sweeps/test_ray_engine.py", "sweeps/test_sweep.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    root = Path(__file__).parent
     for item in items:
-        path = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
-        if path.startswith(SLOW):
+        if _path(item).startswith(SLOW):
             item.add_marker(pytest.mark.slow)
     # Slow files first, so that no worker starts a long file when the others are done.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (not _path(item).startswith(WAITING), item.get_closest_marker("slow") is None))
+
+
+def _path(item: pytest.Item) -> str:
+    """The file of a test below this folder; empty for one elsewhere."""
+    root = Path(__file__).parent
+    return item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
 
 
 @pytest.hookimpl(wrapper=True)
