@@ -60,6 +60,23 @@ def test_kernels_are_the_convolutions_of_the_library(sizes: tuple[int, ...]) -> 
         assert close(found, torch.stack([wanted(*one) for one in zip(image, weight, strict=True)]))
 
 
+def test_images_of_any_size_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = strided_kernels.Sizes(1, 512, 128, 128, 64, 32, 4)
+    assert sizes.wide
+    assert not strided_kernels.Sizes(64, 64, 32, 32, 32, 32, 4).wide
+    x, weight, y = layer(*LAYERS[2])
+    x, y = (image.movedim(2, -1).contiguous() for image in (x, y))
+    weight = weight.permute(0, 3, 4, 2, 1).contiguous()
+
+    def results() -> tuple[Tensor, ...]:
+        sums = strided_kernels.weight_sums(x, y, LAYERS[2][-1], 2, False)
+        return strided_kernels.down(x, weight, False), strided_kernels.up(y, weight, False), sums
+
+    narrow = results()
+    monkeypatch.setattr(strided_kernels, "WIDE", 1)
+    assert all(torch.equal(one, other) for one, other in zip(results(), narrow, strict=True))
+
+
 @pytest.mark.parametrize("parts", [1, 3, 4])
 @pytest.mark.parametrize("sizes", LAYERS[:3])
 def test_the_three_parts_of_the_form_are_adjoint(sizes: tuple[int, ...], parts: int) -> None:

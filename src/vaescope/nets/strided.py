@@ -106,7 +106,8 @@ def _operator(name: str, signature: str, shape_of: Callable[..., tuple[tuple[int
 
     def launched(*given: Any) -> Tensor:
         kernels = import_module("vaescope.nets.strided_kernels")
-        result: Tensor = getattr(kernels, name)(*given)
+        with torch.cuda.device_of(given[0]):
+            result: Tensor = getattr(kernels, name)(*given)
         return result
 
     def form(first: Tensor, *others: Any) -> Tensor:

@@ -27,6 +27,7 @@ CHANNELS = (64, 32)  # of one step of a sum, if they divide the channels
 MOST_FILTERS = 64  # of a tile
 NARROW = 8  # fewer channels of the large image are added up from whole windows
 PIXELS = 1024  # of a tile of such an image
+WIDE = 2**31
 SUMMED = 64  # positions in one step of the sum over positions
 
 
@@ -65,6 +66,11 @@ class Sizes:
         """Positions of the small images of a member."""
         return self.batch * self.height * self.width
 
+    @property
+    def wide(self) -> bool:
+        """Whether the numbers of a member's images are too many to be counted in 32 bits."""
+        return self.positions * max(4 * self.large, self.small) >= WIDE
+
 
 @triton.jit
 @no_type_check
@@ -80,6 +86,7 @@ def _gathered_product(
     kernel: tl.constexpr,
     up: tl.constexpr,
     tf32: tl.constexpr,
+    wide: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     STEP: tl.constexpr,
@@ -104,6 +111,8 @@ def _gathered_product(
     first_column = (right_parity + pad) % 2
 
     place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    if wide:
+        place = place.to(tl.int64)
     item = place // (height * width)
     i = place // width % height
     j = place % width
@@ -176,6 +185,7 @@ def _summed_product(
     small: tl.constexpr,
     kernel: tl.constexpr,
     tf32: tl.constexpr,
+    wide: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     STEP: tl.constexpr,
@@ -198,6 +208,8 @@ def _summed_product(
     total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for start in range(0, per_part, STEP):
         place = part * per_part + start + tl.arange(0, STEP)
+        if wide:
+            place = place.to(tl.int64)
         known = place < positions
         item = place // (height * width)
         y = 2 * (place // width % height)[None, :] + row[:, None]
@@ -308,6 +320,7 @@ def weight_sums(
         sizes.small,
         kernel,
         tf32,
+        sizes.wide,
         rows,
         columns,
         SUMMED,
@@ -347,6 +360,7 @@ def _product(image: Tensor, weight: Tensor, output: Tensor, sizes: Sizes, up: bo
         sizes.kernel,
         up,
         tf32,
+        sizes.wide,
         rows,
         columns,
         step,
