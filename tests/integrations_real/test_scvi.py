@@ -20,6 +20,7 @@ import vaescope as vs
 CELLS, GENES, LATENTS = 300, 40, 6
 COLUMNS = ("batch", "kind", "age")
 
+scvi.settings.seed = 0  # of the split into cells for training and validation; by default another one each time
 logging.getLogger("scvi").setLevel(logging.ERROR)
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 

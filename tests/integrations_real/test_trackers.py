@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ SMALL: dict[str, Any] = {
     "device": "cpu",
     "progress": False,
 }
+MAX_WAITS = 300  # of a tenth of a second each
 LEVELDB_BLOCK, LEVELDB_FULL, LEVELDB_LAST = 32768, 1, 4
 Scalars = dict[str, list[tuple[int, float]]]
 
@@ -76,9 +78,16 @@ def interrupted_and_resumed(tracker: str, folder: Path, patch: pytest.MonkeyPatc
     """A run with a checkpoint at step 10 that ends at step 20, and is resumed; a kill leaves ten steps to repeat."""
     with stopped(patch, 10, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         fit(DATA, 3, runs=folder, tracker=tracker, **SMALL)
+    wait_for_next_second()
     with stopped(patch, 20, error), pytest.raises(error):
         fit(DATA, 3, runs=folder, tracker=tracker, **SMALL)
+    wait_for_next_second()
     return fit(DATA, 3, runs=folder, tracker=tracker, **SMALL)
+
+
+def wait_for_next_second() -> None:
+    """W&B names the folder of a session by the second in which it begins."""
+    time.sleep(1 - time.time() % 1)
 
 
 def tensorboard_scalars(folder: Path) -> Scalars:
@@ -172,10 +181,20 @@ def test_members_of_an_ensemble_have_their_own_runs_in_mlflow(mlflow_uri: str, t
 
 
 def wandb_records(folder: Path) -> list[Any]:
-    """The records of an offline run: a LevelDB log after a header."""
+    """The records of an offline run that has ended, once W&B's own process has written them all."""
+    (file,) = folder.glob("*.wandb")
+    for _ in range(MAX_WAITS):
+        found = written_records(file)
+        if any(record.WhichOneof("record_type") == "exit" for record in found):
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{file} has no record of its end, but {len(found)} others.")
+
+
+def written_records(file: Path) -> list[Any]:
+    """The records in a file of W&B: a LevelDB log after a header."""
     from wandb.proto.wandb_internal_pb2 import Record
 
-    (file,) = folder.glob("*.wandb")
     content, place, whole, found = file.read_bytes(), 7, b"", []
     while place + 7 <= len(content):
         if LEVELDB_BLOCK - place % LEVELDB_BLOCK < 7:  # the rest of a block is too short for a header
