@@ -18,7 +18,8 @@ from vaescope.posteriors import POSTERIORS
 from vaescope.priors import PRIORS
 from vaescope.training import Member, Plan, Trainer
 from vaescope.training.batches import Batches, draw_noise
-from vaescope.training.engines import StackedEngine, one_fake_mode, traced
+from vaescope.training.engines import StackedEngine
+from vaescope.training.traced_steps import one_fake_mode, traced
 
 NET = MLP((12,), (12,))
 PLAN = Plan(4, 8, precision="float64", log_every=2, evaluate_every=4, monitor_every=0)

@@ -18,7 +18,8 @@ from vaescope.objectives import Beta, BetaTC, Factor, Terms
 from vaescope.objectives.objective import ScheduledObjective
 from vaescope.runs import FitOptions
 from vaescope.training import HistoryRow, Member, Plan, Trainer
-from vaescope.training.engines import StackedEngine, TracedStep, tracing_pays
+from vaescope.training.engines import StackedEngine
+from vaescope.training.traced_steps import TracedStep, tracing_pays
 
 PLAN = Plan(16, 16, log_every=4, evaluate_every=8, monitor_every=0)
 SMALL = MLP((6,), (6,))
@@ -75,7 +76,7 @@ def train(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Trainer, Trace
     def trained(
         traced: bool, architecture: Architecture, objective: ScheduledObjective, data: Dataset, streamed: bool = False
     ) -> tuple[Trainer, TracedStep, list[HistoryRow]]:
-        monkeypatch.setattr("vaescope.training.engines.MIN_TRACED_STEPS", PLAN.steps if traced else PLAN.steps + 1)
+        monkeypatch.setattr("vaescope.training.traced_steps.MIN_TRACED_STEPS", PLAN.steps if traced else PLAN.steps + 1)
         members = [Member(2, objective, 1e-2), Member(3, replace(objective, free_bits=0.5), 3e-3, seed=1)]
         one = Trainer(architecture, members, PLAN, data, data, streamed=streamed)
         rows: list[HistoryRow] = []

@@ -6,7 +6,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext
 from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.func import grad_and_value, vmap
-from torch.utils import _pytree as pytree
 
 from vaescope.nets.convolution import library_convolutions
 from vaescope.numerics import counter
@@ -22,14 +21,13 @@ from vaescope.training.batches import Batches, BatchOrder, as_channels_last, dra
 from vaescope.training.checkpoint import State
 from vaescope.training.ensemble import Ensemble, MemberInputs
 from vaescope.training.optimisers import BLOCK_SIZE, Slots, apply, apply_fused
+from vaescope.training.traced_steps import TracedStep, traced
 
 # One row for each step: the loss, every term, the norm of the gradient; one column for each member.
 Records = dict[str, Float[Tensor, "steps members"]]
 GRADIENT_NORM = "gradient_norm"
 
 WARM_UP_CALLS = 3  # of the function, before it is recorded as a CUDA graph
-MIN_TRACED_STEPS = 250  # on a CPU: fewer steps do not save the time that tracing takes
-SEARCHED_SHARE = 0.25  # of the planned steps of a search, which usually ends after one of four periods
 # Parameters of mallopt in glibc's malloc.h, and sizes that no activation of a training step exceeds.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 TRIM_BYTES, MMAP_BYTES = 2**31 - 1, 2**30
@@ -224,74 +222,6 @@ class StackedEngine:
             buffer.copy_(after[name])
         norm = torch.linalg.vector_norm(gradient)
         return {name: term[None] for name, term in {**terms, GRADIENT_NORM: norm}.items()}
-
-
-def traced(step: Callable[..., dict[str, Tensor]], example: tuple[object, ...]) -> Callable[..., dict[str, Tensor]]:
-    """The operations of a step on such tensors as one program, whose constants are on the device.
-
-    Tracing runs the step once on the tensors, which it changes.
-    """
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    program: Callable[..., dict[str, Tensor]] = make_fx(lambda *given: step(*given))(*example)
-    return program
-
-
-def one_fake_mode() -> AbstractContextManager[object]:
-    """Share one mode of fake tensors while a step is traced on a CPU.
-
-    Otherwise torch makes a new one for each operation, which takes longer than everything else.
-    """
-    from torch._guards import TracingContext, tracing
-    from torch._subclasses import FakeTensorMode
-
-    context: AbstractContextManager[object] = tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True)))
-    return context
-
-
-class TracedStep:
-    """A step on a CPU that runs as a program if there are many; its numbers are the same, bit for bit.
-
-    A step of small nets spends half its time in Python: in vmap, in autograd, and in modules. The program, which has
-    none of these, is traced in the first step, and used if it repeats the second one exactly. It does not where a step
-    depends on more than its arguments, such as a module's count of its calls.
-    """
-
-    def __init__(self, step: Callable[..., dict[str, Tensor]], traces: bool) -> None:
-        self.step, self.traces = step, traces
-        self.program: Callable[..., dict[str, Tensor]] | None = None
-        self._candidate: Callable[..., dict[str, Tensor]] | None = None
-
-    def __call__(self, state: State, *given: object) -> dict[str, Tensor]:
-        """Do the step on a state, in place."""
-        if self.program is not None:
-            return self.program(*_tensors(state), *given)
-        if self._candidate is not None:
-            copy = state.copy()
-            row, again = self.step(*_tensors(state), *given), self._candidate(*_tensors(copy), *given)
-            self.program = self._candidate if _equal((row, _tensors(state)), (again, _tensors(copy))) else None
-            self._candidate = None
-            return row
-        if self.traces:
-            self.traces = False
-            # Tracing raises an error where Python reads a number, such as that of the step.
-            with suppress(RuntimeError), one_fake_mode():
-                self._candidate = traced(self.step, (*_tensors(state.copy()), *given))
-        return self.step(*_tensors(state), *given)
-
-
-def tracing_pays(planned: int, certain: bool) -> bool:
-    """Whether traced steps on a CPU save more time than tracing takes; `certain` if all planned steps will be done."""
-    return planned * (1 if certain else SEARCHED_SHARE) >= MIN_TRACED_STEPS
-
-
-def _tensors(state: State) -> tuple[Tensor, Slots, dict[str, Tensor]]:
-    return state.parameters, state.slots, state.buffers
-
-
-def _equal(one: object, other: object) -> bool:
-    """Whether two structures hold the same tensors."""
-    return all(torch.equal(*pair) for pair in zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=True))
 
 
 class _Graph:

@@ -25,11 +25,12 @@ from vaescope.training.batches import Batches, BatchOrder
 from vaescope.training.checkpoint import State
 from vaescope.training.compilation import choose_compilation
 from vaescope.training.device import check_precision, exceeds_memory, free_memory
-from vaescope.training.engines import Records, SingleEngine, StackedEngine, first_not_finite, tracing_pays
+from vaescope.training.engines import Records, SingleEngine, StackedEngine, first_not_finite
 from vaescope.training.ensemble import CRITIC_OPTIMISER, Ensemble
 from vaescope.training.layout import Layout, Weights, corner, persistent_buffers, place
 from vaescope.training.monitor import HistoryValue, Monitor
 from vaescope.training.plan import PRECISIONS, Member, Plan, check_members
+from vaescope.training.traced_steps import tracing_pays
 from vaescope.training.trial import tried
 
 CHUNK = 4096  # items
