@@ -74,7 +74,7 @@ def refreshed(plain: JsonTable) -> JsonTable:
 
 
 def _short_note(note: str) -> str:
-    """A note on absent data without the folders and links that whoever runs the study is told."""
+    """A note on absent data without the folders and links that are shown to whoever runs the study."""
     return f"{note.partition('.')[0]}." if note.startswith(ABSENT) else note
 
 
